@@ -1,0 +1,1 @@
+"""How kernels are measured, kept and compared. Knows no kernel by name."""
