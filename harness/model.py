@@ -128,7 +128,7 @@ Launch = Callable[[], None]
 """Starts the computation on the caller's current stream, writing into the operands it was bound to."""
 
 
-def supports_everything(problem: Problem) -> str | None:
+def supports_everything(problem: Problem) -> str | None:  # noqa: ARG001 - the signature of every `unsupported`
     """The `unsupported` of a kernel without limits."""
     return None
 

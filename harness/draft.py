@@ -1,0 +1,200 @@
+"""A run while it is measured: a hidden folder under a lock, with a journal that loses nothing to a kill.
+
+The journal gets one line a measurement, flushed to disk. Publishing builds the run's folder beside the draft from the
+journal alone and renames it, so a run that ends well and one that was killed take the same path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import filelock
+import pandas as pd
+
+from harness.errors import CommandError, Exit
+from harness.model import DeviceState, Measurement, RecordError, Run, TrialResult
+
+PREFIX = ".draft-"
+HEADER = "header.json"
+JOURNAL = "journal.jsonl"
+KEPT = "files"
+"""Subfolder whose content becomes part of the run as it is."""
+
+
+class Draft:
+    """An open draft; holds its lock until published or left."""
+
+    def __init__(self, root: Path, run_id: str, lock: filelock.BaseFileLock) -> None:
+        self.folder = root / f"{PREFIX}{run_id}"
+        self._root = root
+        self._lock = lock
+
+    @classmethod
+    def create(cls, root: Path, header: Run) -> Draft:
+        """A new draft for `header`, a run without measurements.
+
+        Raises:
+            CommandError: the store cannot be written to (INFRASTRUCTURE).
+        """
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            lock = filelock.FileLock(root / f"{PREFIX}{header.id}.lock")
+            lock.acquire(timeout=0)
+            draft = cls(root, header.id, lock)
+            (draft.folder / KEPT).mkdir(parents=True)
+            (draft.folder / HEADER).write_text(_json(header.to_dict()), encoding="utf-8")
+        except OSError as error:
+            raise unwritable(root, error) from error
+        return draft
+
+    @classmethod
+    def abandoned(cls, root: Path) -> Iterable[Draft]:
+        """Drafts whose process is gone, each locked for the caller."""
+        for folder in sorted(root.glob(f"{PREFIX}*")):
+            if not folder.is_dir():
+                continue
+            lock = filelock.FileLock(root / f"{folder.name}.lock")
+            try:
+                lock.acquire(timeout=0)
+            except filelock.Timeout:
+                continue  # its process is alive
+            yield cls(root, folder.name.removeprefix(PREFIX), lock)
+
+    @property
+    def kept(self) -> Path:
+        """Folder for files that become part of the run."""
+        return self.folder / KEPT
+
+    def append(self, measurement: Measurement) -> None:
+        """Put a measurement on disk, for good.
+
+        Raises:
+            CommandError: the disk is full or gone (INFRASTRUCTURE).
+        """
+        try:
+            with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
+                journal.write(json.dumps(measurement.to_dict(), allow_nan=False) + "\n")
+                journal.flush()
+                os.fsync(journal.fileno())
+        except OSError as error:
+            raise unwritable(self._root, error) from error
+
+    def publish(self, *, partial: bool) -> Path | None:
+        """Turn the draft into a run; its folder, or None if nothing was measured."""
+        header = self._header()
+        measurements, torn = self._measurements()
+        target = self._root / self.folder.name.removeprefix(PREFIX)
+        if header is None or not measurements:
+            self.leave()
+            return None
+        if not target.exists():
+            building = self._root / f".publish-{target.name}"
+            shutil.rmtree(building, ignore_errors=True)
+            shutil.copytree(self.kept, building)
+            write_run(building, _finished(header, measurements, partial=partial, torn=torn))
+            building.rename(target)
+        self.leave()
+        return target
+
+    def leave(self) -> None:
+        """Delete the draft and give its lock back."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._lock.release()
+        Path(self._lock.lock_file).unlink(missing_ok=True)
+
+    def _header(self) -> Run | None:
+        try:
+            return Run.from_dict(json.loads((self.folder / HEADER).read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return None  # killed before the first measurement
+
+    def _measurements(self) -> tuple[list[Measurement], int]:
+        """What the journal holds, and how many of its lines are torn."""
+        path = self.folder / JOURNAL
+        if not path.exists():
+            return [], 0
+        found, torn = [], 0
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                found.append(Measurement.from_dict(json.loads(line)))
+            except (json.JSONDecodeError, RecordError):
+                torn += 1
+        return found, torn
+
+
+def unwritable(root: Path, error: OSError) -> CommandError:
+    """The error for a store that cannot be written to."""
+    return CommandError(
+        f"store {root}: {error.strerror or error}; name a writable folder with --store or SGEMV_STORE",
+        Exit.INFRASTRUCTURE,
+    )
+
+
+def write_run(folder: Path, run: Run) -> None:
+    """Write run.json, the Parquet files and SHA256SUMS of a finished run into `folder`."""
+    results = [(m.case.id, trial) for m in run.measurements for trial in m.trials]
+    _samples_table(results).to_parquet(folder / "samples.parquet", index=False, compression="zstd")
+    _states_table(results).to_parquet(folder / "device_states.parquet", index=False, compression="zstd")
+    slim = tuple(replace(m, trials=tuple(_slim(t) for t in m.trials)) for m in run.measurements)
+    (folder / "run.json").write_text(_json(replace(run, measurements=slim).to_dict()), encoding="utf-8")
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    sums = "".join(f"{sha256_of(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
+    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _finished(header: Run, measurements: Sequence[Measurement], *, partial: bool, torn: int) -> Run:
+    warnings = list(header.warnings)
+    if partial:
+        warnings.append("The run was cut short: it holds what had been measured until then.")
+    if torn:
+        warnings.append(f"{torn} line of the journal was torn by the end of its process and is lost.")
+    return replace(
+        header,
+        finished_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        partial=partial,
+        warnings=tuple(warnings),
+        measurements=tuple(measurements),
+    )
+
+
+def _slim(trial: TrialResult) -> TrialResult:
+    return replace(trial, samples_ns=(), states=())
+
+
+def _samples_table(results: Sequence[tuple[str, TrialResult]]) -> pd.DataFrame:
+    """case_id, trial, index (order within case and trial), ns (per launch)."""
+    rows = [(case, t.trial, i, ns) for case, t in results for i, ns in enumerate(t.samples_ns)]
+    frame = pd.DataFrame(rows, columns=["case_id", "trial", "index", "ns"])
+    return frame.astype({"case_id": "category", "trial": "int32", "index": "int32", "ns": "float64"})
+
+
+def _states_table(results: Sequence[tuple[str, TrialResult]]) -> pd.DataFrame:
+    """case_id, trial and the fields of `DeviceState`; its mapping and list as JSON text."""
+    rows = [{"case_id": case, "trial": t.trial, **_flat_state(s)} for case, t in results for s in t.states]
+    columns = ["case_id", "trial", *DeviceState.__dataclass_fields__]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _flat_state(state: DeviceState) -> dict[str, Any]:
+    plain = state.to_dict()
+    for name in ("clock_event_reasons", "unknown"):
+        plain[name] = json.dumps(plain[name], sort_keys=True)
+    return plain
+
+
+def _json(data: dict[str, Any]) -> str:
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

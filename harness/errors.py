@@ -1,0 +1,32 @@
+"""Errors that end a command with one line and a code of their own (docs: exit codes)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of every command; the highest that applies wins."""
+
+    FINE = 0
+    SLOWER = 1
+    """A case is slower, or a run was not reproduced."""
+    USAGE = 2
+    """Wrong usage, nothing selected."""
+    NOT_COMPARABLE = 3
+    """No case is comparable."""
+    RUN = 4
+    """A run is missing, damaged, stale or of a newer schema."""
+    KERNEL = 5
+    """A kernel is wrong or crashed, a case was lost, a selfcheck failed."""
+    INFRASTRUCTURE = 6
+    """No usable GPU, driver, compiler, disk, package."""
+    INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """Something that the user must know and can act on: one line, and the code to leave with."""
+
+    def __init__(self, message: str, code: Exit) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,246 @@
+"""The gate: nothing is timed whose output is not right.
+
+Three checks, each of which catches what the others let through (`Probe`s below):
+
+* integers: every product and partial sum is exact in float32 in any order, so the result must be equal. One dropped
+  or doubled element shows at any k; one row sums beyond 2²³, so a narrower accumulator shows too.
+* one-hot: y must be a column of A, or picked elements of x, bit for bit. Operands rounded to TF32 or half show.
+* random: |y − ref| ≤ 4·u·√k·‖A_i∘x‖₂ a row with u = 2⁻²⁴ and ref in float64, the probabilistic bound of
+  N. Higham and T. Mary, A new approach to probabilistic rounding error analysis (SISC 41(5), 2019), with constant 4.
+
+Before each launch y is NaN; after it the guards around y and behind A and x, and A and x themselves, are as they were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.model import Kernel, Launch, Operands, Problem, Role, Verdict, Word
+from harness.problems import Guarded, OperandSets
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+EXACT_LIMIT = 1 << 24
+"""Up to here float32 holds every integer."""
+
+UNIT_ROUNDOFF = 2.0**-24
+"""Of float32."""
+
+ERROR_FACTOR = 4.0
+"""Times √k·u·‖A_i∘x‖₂: about 4 standard deviations of the error of the worst order of summation."""
+
+CHUNK_ELEMENTS = 1 << 24
+"""Elements of A taken to float64 at once."""
+
+PASSED = Verdict(word=Word.PASSED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """Operands with the result that they must give; bound None: equality."""
+
+    _sums: tuple[int, int] = field(init=False, default=(0, 0))
+
+    name: str
+    a: Guarded
+    x: Guarded
+    expected: Tensor
+    """(m, n)"""
+    bound: Tensor | None = None
+    """(m, n), largest allowed |y − expected|, float64."""
+
+    def __post_init__(self) -> None:
+        """Take the sums that `touched` compares with."""
+        object.__setattr__(self, "_sums", (self.a.checksum(), self.x.checksum()))
+
+    def touched(self) -> str | None:
+        """What a launch changed of A, x and their guards, or None."""
+        for name, guarded in (("A", self.a), ("x", self.x)):
+            if not guarded.intact():
+                return f"wrote outside {name}"
+        return None if (self.a.checksum(), self.x.checksum()) == self._sums else "changed A or x"
+
+
+def reference(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """A·x and ‖A_i∘x‖₂ by row, both float64 of shape (…, m, 1), for a (…, m, k) and x (…, k, 1)."""
+    import torch
+
+    sums, squares = [], []
+    wide_x = x.double()
+    rows = max(1, CHUNK_ELEMENTS // a.shape[-1])
+    for part in torch.split(a, rows, dim=-2):
+        wide = part.double()
+        sums.append(wide @ wide_x)
+        squares.append(wide.square_() @ wide_x.square())
+    return torch.cat(sums, -2), torch.cat(squares, -2).sqrt_()
+
+
+def error_bound(norms: Tensor, k: int) -> Tensor:
+    """Largest allowed |y − ref| for rows with ‖A_i∘x‖₂ = norms."""
+    return ERROR_FACTOR * UNIT_ROUNDOFF * math.sqrt(k) * norms
+
+
+class Gate:
+    """The probes of one problem on one device, shared by every kernel that computes it."""
+
+    def __init__(self, problem: Problem, device: str) -> None:
+        self.problem = problem
+        self._device = device
+        self._y = self._guarded(problem.m, problem.n)
+        self._probes: list[Probe] | None = None
+
+    def check(self, kernel: Kernel, stray_launch: Callable[[Launch], str | None]) -> Verdict:
+        """The verdict on `kernel`. `stray_launch` says how a launch escapes the current stream, or None."""
+        limit = EXACT_LIMIT if kernel.role is Role.GEMV else None
+        if limit is not None and self.problem.k > limit:
+            reason = f"k={self.problem.k}: the gate's exact check ends at k={limit}"
+            return Verdict(word=Word.NOT_MEASURED, reason=reason)
+        by_role = {Role.GEMV: self._check_gemv, Role.LIMIT: self._check_limit, Role.FLOOR: self._check_floor}
+        verdict = by_role[kernel.role](kernel)
+        if verdict.word is not Word.PASSED:
+            return verdict
+        operands = self._operands(self.probes()[-1])
+        stray = stray_launch(kernel.bind(operands))
+        return verdict if stray is None else Verdict(word=Word.WRONG, reason=stray)
+
+    def probes(self) -> list[Probe]:
+        """Made at first use; the last one is the random one."""
+        if self._probes is None:
+            self._probes = list(self._make_probes())
+        return self._probes
+
+    def _check_gemv(self, kernel: Kernel) -> Verdict:
+        worst = 0.0
+        for probe in self.probes():
+            fault = self._run(kernel, probe)
+            if fault is not None:
+                return Verdict(word=Word.WRONG, reason=f"{probe.name}: {fault}")
+            fault, error = compare(self._y.values[0], probe.expected, probe.bound)
+            if fault is not None:
+                return Verdict(word=Word.WRONG, reason=f"{probe.name}: {fault}", max_error=error)
+            worst = error if error is not None else worst
+        return Verdict(word=Word.PASSED, max_error=worst)
+
+    def _check_limit(self, kernel: Kernel) -> Verdict:
+        """Every y is written and depends on A and x: a change of any tried element changes some y."""
+        probe = self.probes()[-1]
+        fault = self._run(kernel, probe)
+        if fault is None and bool(self._y.values.isnan().any()):
+            fault = "left y unwritten"
+        before = self._y.values.clone()
+        for name, tensor in (("A", probe.a.values), ("x", probe.x.values)):
+            flat = tensor.view(-1)
+            for index in sorted({0, flat.numel() // 3, flat.numel() // 2, flat.numel() - 1}):
+                if fault is None and not self._changes(kernel, probe, flat, index, before):
+                    fault = f"does not read element {index} of {name}"
+        return PASSED if fault is None else Verdict(word=Word.WRONG, reason=fault)
+
+    def _changes(self, kernel: Kernel, probe: Probe, flat: Tensor, index: int, before: Tensor) -> bool:
+        kept = flat[index].clone()
+        flat[index] = 1e6
+        self._run(kernel, probe)
+        flat[index] = kept
+        return not bool((self._y.values == before).all())
+
+    def _check_floor(self, kernel: Kernel) -> Verdict:
+        fault = self._run(kernel, self.probes()[-1])
+        if fault is None and not bool(self._y.values.isnan().all()):
+            fault = "wrote y"
+        return PASSED if fault is None else Verdict(word=Word.WRONG, reason=fault)
+
+    def _run(self, kernel: Kernel, probe: Probe) -> str | None:
+        """One launch on the probe; what it touched that it must not have."""
+        self._y.poison()
+        kernel.bind(self._operands(probe))()
+        return probe.touched() if self._y.intact() else "wrote outside y"
+
+    def _operands(self, probe: Probe) -> Operands:
+        return Operands(a=probe.a.values[0], x=probe.x.values[0], y=self._y.values[0])
+
+    def _guarded(self, rows: int, columns: int) -> Guarded:
+        return Guarded(count=1, rows=rows, columns=columns, dtype=self.problem.dtype, device=self._device)
+
+    def _make_probes(self) -> Iterator[Probe]:
+        import torch
+
+        m, k = self.problem.m, self.problem.k
+        random = OperandSets(self.problem, self._device, 1)
+        a, x = random.a.values[0], random.x.values[0]
+        generator = torch.Generator(device=self._device).manual_seed(self.problem.seed)
+        yield self._integers(random)
+        for column in sorted({0, k // 2, k - 1}):
+            one = self._guarded(k, 1)
+            one.values.zero_()
+            one.values[0, column] = 1.0
+            yield Probe(name=f"one-hot x at {column}", a=random.a, x=one, expected=a[:, column : column + 1].clone())
+        picks = torch.randint(k, (m,), device=self._device, generator=generator)
+        picks[0], picks[-1] = 0, k - 1
+        rows = self._guarded(m, k)
+        rows.values.zero_()
+        rows.values[0].scatter_(1, picks.unsqueeze(1), 1.0)
+        yield Probe(name="one-hot rows of A", a=rows, x=random.x, expected=x[picks])
+        sums, norms = reference(a, x)
+        yield Probe(name="random", a=random.a, x=random.x, expected=sums, bound=error_bound(norms, k))
+
+    def _integers(self, random: OperandSets) -> Probe:
+        """Non-zero integers with Σ|a·x| ≤ 2²⁴ in every row, and row 0 of one sign and above 2²³."""
+        m, k = self.problem.m, self.problem.k
+        largest = max(1, math.isqrt(EXACT_LIMIT // k))
+        a, x = self._guarded(m, k), self._guarded(k, 1)
+        for guarded, normal in ((a, random.a), (x, random.x)):
+            size = (normal.values.abs() * (largest / 2)).floor_().add_(1).clamp_(max=largest)
+            guarded.values.copy_(size.copysign_(normal.values))
+        column = x.values[0, :, 0]
+        a.values[0, 0] = column.sign() * (EXACT_LIMIT // int(column.abs().sum()))
+        sums, _ = reference(a.values[0], x.values[0])
+        return Probe(name="integers", a=a, x=x, expected=sums.to(a.values.dtype))
+
+
+def compare(y: Tensor, expected: Tensor, bound: Tensor | None) -> tuple[str | None, float | None]:
+    """The first fault of y (m, n) against `expected`, and the largest error over its bound where there is one."""
+    import torch
+
+    if bound is None:
+        bad = y.view(torch.int32) != expected.view(torch.int32) if bool((expected != 0).all()) else y != expected
+        error = None
+    else:
+        ratio = (y.double() - expected).abs() / bound
+        bad = ~(ratio <= 1.0) & ~((y.double() == expected) & (bound == 0))
+        error = None if bool(ratio.isnan().any()) else float(ratio.max())
+    wrong = int(bad.sum())
+    if wrong == 0:
+        return None, error
+    row = int(bad.view(-1).nonzero()[0])
+    found, wanted = float(y.reshape(-1)[row]), float(expected.reshape(-1)[row])
+    return f"{wrong} of {y.numel()} wrong, first y[{row}]: found {found:.9g}, wanted {wanted:.9g}", error
+
+
+def recheck(kernel: Kernel, sets: OperandSets, rerun: Launch, wanted: tuple[Tensor, Tensor]) -> Verdict:
+    """After timing: fresh operands are in place and every y is NaN; run all that was timed once more, check every set.
+
+    Catches a kernel that remembers a result, a graph that does not read its operands, a set that no launch touched.
+
+    Args:
+        kernel: what was timed.
+        sets: its operands, just filled.
+        rerun: runs every launch that was timed at least once and waits for the device.
+        wanted: result and bound, both float64 (count, m, n), of the fresh operands.
+    """
+    rerun()
+    damage = sets.damage()
+    if damage is not None:
+        return Verdict(word=Word.WRONG, reason=f"after timing: {damage}")
+    y = sets.y.values
+    if kernel.role is Role.FLOOR:
+        return PASSED
+    if kernel.role is Role.LIMIT:
+        unwritten = int(y.isnan().sum())
+        return PASSED if not unwritten else Verdict(word=Word.WRONG, reason=f"after timing: {unwritten} y unwritten")
+    fault, error = compare(y, *wanted)
+    if fault is not None:
+        return Verdict(word=Word.WRONG, reason=f"after timing, fresh operands: {fault}", max_error=error)
+    return Verdict(word=Word.PASSED, max_error=error)

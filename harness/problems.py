@@ -1,0 +1,132 @@
+"""Problems and the operands that they need on a device."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from harness.model import Cache, Layout, Operands, Problem
+from harness.roofline import ITEM_BYTES, least_bytes
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+GUARD_ELEMENTS = 64
+"""NaN elements before and behind every operand; 256 bytes in float32 keep the alignment of a fresh allocation."""
+
+COLD_FACTOR = 4
+"""Operand sets together hold this many times the last-level cache, so that none is left of a set when its turn
+comes again, whatever the replacement policy keeps."""
+
+
+def parse_shape(text: str) -> Problem:
+    """The float32 GEMV problem that `MxK` names.
+
+    Raises:
+        ValueError: `text` is not two positive whole numbers around an x.
+    """
+    match = re.fullmatch(r"([1-9]\d{0,12})[xX×]([1-9]\d{0,12})", text.strip())
+    if match is None:
+        raise ValueError(f"--shape: found {text!r}, wanted MxK with two whole numbers from 1 on, such as 1024x128")
+    return Problem(m=int(match[1]), k=int(match[2]))
+
+
+def sets_for(problem: Problem, cache: Cache, last_level_cache_bytes: int) -> int:
+    """Operand sets that launches must rotate over to find the cache in the wanted state."""
+    if cache is Cache.HOT:
+        return 1
+    return max(1, -(-COLD_FACTOR * last_level_cache_bytes // least_bytes(problem)))
+
+
+class Guarded:
+    """`count` packed tensors of one shape in one allocation, each with NaN guards before and behind it.
+
+    A kernel that reads past an operand gets NaN into its result; one that writes past y leaves a hole in a guard.
+    """
+
+    def __init__(self, *, count: int, rows: int, columns: int, dtype: str, device: str) -> None:
+        import torch
+
+        size = rows * columns
+        self._size = size
+        padded = -(-(GUARD_ELEMENTS + size) // GUARD_ELEMENTS) * GUARD_ELEMENTS + GUARD_ELEMENTS
+        self._flat = torch.empty((count, padded), dtype=getattr(torch, dtype), device=device)
+        self.values = self._flat[:, GUARD_ELEMENTS : GUARD_ELEMENTS + size].view(count, rows, columns)
+        """(count, rows, columns); entry i is contiguous."""
+        self.poison()
+
+    def poison(self) -> None:
+        """Set everything, values and guards, to NaN."""
+        self._flat.fill_(float("nan"))
+
+    def randomize(self, generator: Generator) -> None:
+        """Set the values to zero-mean normal numbers, which use the whole mantissa, and the guards to NaN."""
+        self._flat.normal_(generator=generator)
+        for guard in self._guards():
+            guard.fill_(float("nan"))
+
+    def intact(self) -> bool:
+        """Whether every guard element is still NaN."""
+        return all(bool(guard.isnan().all()) for guard in self._guards())
+
+    def checksum(self) -> int:
+        """Sum of all bit patterns, guards included: differs after any single write."""
+        import torch
+
+        words = self._flat.view(torch.int16 if self._flat.element_size() == 2 else torch.int32)
+        return int(words.sum(dtype=torch.int64))
+
+    def _guards(self) -> tuple[Tensor, Tensor]:
+        return self._flat[:, :GUARD_ELEMENTS], self._flat[:, GUARD_ELEMENTS + self._size :]
+
+
+class OperandSets:
+    """`count` sets of operands of one problem, random, on one device. Filling is deterministic in the seed."""
+
+    def __init__(self, problem: Problem, device: str, count: int) -> None:
+        """Allocate and fill with the problem's seed.
+
+        Raises:
+            ValueError: the problem's layout is not packed row-major.
+        """
+        if problem.layout != Layout():
+            raise ValueError(f"layout {problem.layout}: wanted packed row-major; other layouts cannot be measured yet")
+        self.problem = problem
+        self.count = count
+        m, k, n = problem.m, problem.k, problem.n
+        self.a = Guarded(count=count, rows=m, columns=k, dtype=problem.dtype, device=device)
+        self.x = Guarded(count=count, rows=k, columns=n, dtype=problem.dtype, device=device)
+        self.y = Guarded(count=count, rows=m, columns=n, dtype=problem.dtype, device=device)
+        self._checksums: dict[int, tuple[int, int]] = {}
+        self.fill(problem.seed)
+
+    def fill(self, seed: int) -> None:
+        """Write fresh zero-mean normal values into every A and x in place, and NaN into every y."""
+        import torch
+
+        self.seed = seed
+        generator = torch.Generator(device=self.a.values.device).manual_seed(seed)
+        self.a.randomize(generator)
+        self.x.randomize(generator)
+        self.y.poison()
+        self._checksums.setdefault(seed, (self.a.checksum(), self.x.checksum()))
+
+    def operands(self) -> list[Operands]:
+        """One `Operands` a set, all of the same storage that `fill` writes."""
+        rows = zip(self.a.values.unbind(), self.x.values.unbind(), self.y.values.unbind(), strict=True)
+        return [Operands(a=a, x=x, y=y) for a, x, y in rows]
+
+    def damage(self) -> str | None:
+        """What a launch touched that it must not have: a guard, A or x. None if all is as `fill` left it."""
+        for name, guarded in (("y", self.y), ("A", self.a), ("x", self.x)):
+            if not guarded.intact():
+                return f"wrote outside {name}"
+        if (self.a.checksum(), self.x.checksum()) != self._checksums[self.seed]:
+            return "changed A or x"
+        return None
+
+
+def allocation_bytes(problem: Problem, count: int) -> int:
+    """Device memory that `count` operand sets take, guards included."""
+    guards = 3 * 3 * GUARD_ELEMENTS * ITEM_BYTES[problem.dtype]
+    return count * (least_bytes(problem) + guards)

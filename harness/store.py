@@ -1,0 +1,215 @@
+"""The store: a folder of published runs, found by path, id, prefix, `latest`, ref or environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from harness.draft import Draft, sha256_of, unwritable
+from harness.errors import CommandError, Exit
+from harness.model import SCHEMA_VERSION, DeviceState, Environment, Measurement, RecordError, Run, TrialResult
+
+DEFAULT_ROOT = Path("artifacts")
+SELECTORS = "a path, an id or its start, latest, latest~N, a ref, or key=value[,key=value] of the environment"
+
+
+def store_root(option: str | None) -> Path:
+    """Where the store is: the option, else SGEMV_STORE, else `artifacts/`."""
+    return Path(option or os.environ.get("SGEMV_STORE") or DEFAULT_ROOT)
+
+
+def new_run_id(started: datetime, environment: Environment) -> str:
+    """`<UTC time>-<gpu>-<driver>-<short hash>`; a CPU run names the CPU and torch."""
+    device = environment.get("gpu_name") or environment.get("cpu_name") or "unknown"
+    driver = environment.get("driver_version") or f"torch{environment.get('torch_version')}"
+    name = re.sub(r"[^a-z0-9.]+", "-", f"{device}-{driver}".lower()).strip("-")[:60]
+    return f"{started:%Y%m%dT%H%M%SZ}-{name}-{os.urandom(3).hex()}"
+
+
+class Store:
+    """Published runs under one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def recover(self) -> list[Path]:
+        """Publish what killed processes left, as partial runs; the new runs' folders."""
+        published = (draft.publish(partial=True) for draft in Draft.abandoned(self.root))
+        return [path for path in published if path is not None]
+
+    def ids(self) -> list[str]:
+        """Ids of all published runs, oldest first."""
+        return sorted(path.parent.name for path in self.root.glob("*/run.json") if not path.parent.name.startswith("."))
+
+    def resolve(self, selector: str) -> Path:
+        """Folder of the run that `selector` names.
+
+        Raises:
+            CommandError: nothing or more than one run fits (RUN), with what was looked for.
+        """
+        path = Path(selector)
+        if (path / "run.json").is_file():
+            return path
+        ids = self.ids()
+        if selector in ids:
+            return self.root / selector
+        found = self._latest(selector, ids) or self._ref(selector) or self._by_environment(selector, ids)
+        if found is not None:
+            return found
+        starting = [each for each in ids if each.startswith(selector)]
+        if len(starting) == 1:
+            return self.root / starting[0]
+        what = f"{len(starting)} runs start with it" if starting else f"no such run among {len(ids)} in {self.root}"
+        raise CommandError(f"run {selector!r}: {what}; wanted {SELECTORS}", Exit.RUN)
+
+    def set_ref(self, name: str, run_id: str) -> None:
+        """Make `name` mean `run_id`.
+
+        Raises:
+            CommandError: not a name (USAGE), or the store cannot be written to (INFRASTRUCTURE).
+        """
+        check_ref_name(name)
+        target = self.root / "refs" / name
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = target.with_name(f".{name}-{os.getpid()}")
+            temporary.write_text(run_id + "\n", encoding="utf-8")
+            temporary.replace(target)
+        except OSError as error:
+            raise unwritable(self.root, error) from error
+
+    def _latest(self, selector: str, ids: list[str]) -> Path | None:
+        match = re.fullmatch(r"latest(?:~(\d+))?", selector)
+        if match is None:
+            return None
+        back = int(match[1] or 0)
+        if back >= len(ids):
+            raise CommandError(f"run {selector!r}: the store {self.root} holds {len(ids)} runs", Exit.RUN)
+        return self.root / ids[-1 - back]
+
+    def _ref(self, selector: str) -> Path | None:
+        ref = self.root / "refs" / selector
+        if not re.fullmatch(REF_NAME, selector) or not ref.is_file():
+            return None
+        named = self.root / ref.read_text(encoding="utf-8").strip()
+        if not (named / "run.json").is_file():
+            raise CommandError(f"ref {selector!r}: names {named.name}, which is not in {self.root}", Exit.RUN)
+        return named
+
+    def _by_environment(self, selector: str, ids: list[str]) -> Path | None:
+        pairs = [part.partition("=") for part in selector.split(",")]
+        if not all(equals for _, equals, _ in pairs):
+            return None
+        for run_id in reversed(ids):
+            values = _read_json(self.root / run_id / "run.json")["environment"]["values"]
+            if all(str(values.get(key)) == wanted for key, _, wanted in pairs):
+                return self.root / run_id
+        raise CommandError(f"run {selector!r}: none of {len(ids)} runs in {self.root} has it", Exit.RUN)
+
+
+REF_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+
+def check_ref_name(name: str) -> None:
+    """Raise CommandError (USAGE) unless `name` can be a ref."""
+    if not re.fullmatch(REF_NAME, name) or name == "latest":
+        raise CommandError(
+            f"--ref: found {name!r}, wanted 1 to 64 letters, digits, '.', '_' or '-' starting with a letter or digit",
+            Exit.USAGE,
+        )
+
+
+def load(folder: Path) -> Run:
+    """The run in `folder`, with every sample and device state.
+
+    Raises:
+        CommandError: a file is missing or damaged, or the schema is newer than this program's (RUN).
+    """
+    data = _read_json(folder / "run.json")
+    version = data.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise CommandError(
+            f"{folder / 'run.json'}: schema version {version}, wanted at most {SCHEMA_VERSION}: update this project",
+            Exit.RUN,
+        )
+    try:
+        run = Run.from_dict(data)
+        samples = _by_trial(pd.read_parquet(folder / "samples.parquet"))
+        states = _by_trial(pd.read_parquet(folder / "device_states.parquet"))
+        measurements = tuple(_with_tables(m, samples, states) for m in run.measurements)
+    except (RecordError, OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise CommandError(f"{folder}: damaged: {_first_line(error)}", Exit.RUN) from error
+    return replace(run, measurements=measurements)
+
+
+def verify(folder: Path) -> None:
+    """Check every file of a run against SHA256SUMS, and that nothing was added.
+
+    Raises:
+        CommandError: names the first file that differs, is missing or was added (RUN).
+    """
+    sums = folder / "SHA256SUMS"
+    if not sums.is_file():
+        raise CommandError(f"{folder}: no SHA256SUMS: not a published run", Exit.RUN)
+    lines = sums.read_text(encoding="utf-8").splitlines()
+    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {sums.name}
+    for name, wanted in listed.items():
+        if name not in present:
+            raise CommandError(f"{folder / name}: missing, but listed in SHA256SUMS", Exit.RUN)
+        if sha256_of(folder / name) != wanted:
+            raise CommandError(f"{folder / name}: changed since it was published (SHA-256 differs)", Exit.RUN)
+    if added := sorted(present - listed.keys()):
+        raise CommandError(f"{folder / added[0]}: added since the run was published", Exit.RUN)
+
+
+def _with_tables(m: Measurement, samples: dict[Any, pd.DataFrame], states: dict[Any, pd.DataFrame]) -> Measurement:
+    def filled(trial: TrialResult) -> TrialResult:
+        key = (m.case.id, trial.trial)
+        ns = tuple(samples[key].sort_values("index")["ns"]) if key in samples else ()
+        return replace(trial, samples_ns=ns, states=_states(states[key]) if key in states else ())
+
+    return replace(m, trials=tuple(filled(trial) for trial in m.trials))
+
+
+def _states(frame: pd.DataFrame) -> tuple[DeviceState, ...]:
+    plain = frame.drop(columns=["case_id", "trial"]).astype(object)
+    rows = plain.where(plain.notna(), None).to_dict("records")
+    for row in rows:
+        for name in ("clock_event_reasons", "unknown"):
+            row[name] = json.loads(row[name])
+        for name in ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_mw"):
+            row[name] = None if row[name] is None else int(row[name])
+    return tuple(DeviceState.from_dict({str(key): value for key, value in row.items()}) for row in rows)
+
+
+def _by_trial(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
+    groups: Any = frame.groupby(["case_id", "trial"], observed=True)
+    return {(str(case_id), int(trial)): part for (case_id, trial), part in groups}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}", Exit.RUN) from error
+    except ValueError as error:
+        raise CommandError(f"{path}: not JSON: {_first_line(error)}", Exit.RUN) from error
+    if not isinstance(data, dict):
+        raise CommandError(f"{path}: found {type(data).__name__}, wanted an object", Exit.RUN)
+    return data
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+__all__ = ["Store", "check_ref_name", "load", "new_run_id", "store_root", "verify"]

@@ -1,0 +1,229 @@
+"""The worker: one fresh process a trial. Reads requests and writes replies as JSON lines; alone touches the device.
+
+    python -m harness.trial --registry kernels.registry --device cuda:0
+
+Requests: `{"facts": {}}`, `{"measure": {"case": …, "trial": 0, "max_time_s": 0.15}}`.
+Replies: `{"phase": "…"}` whenever it goes on, then one `{"facts": …}`, `{"result": …}` or `{"fatal": "…"}`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from harness.gate import Gate, error_bound, recheck, reference
+from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
+from harness.problems import OperandSets, allocation_bytes, sets_for
+from harness.timing import NotMeasurable, Timer, Timing, timers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RELEASE_FRACTION = 0.1
+"""A worker that holds more of the device's memory than this gives it back after each case: others need it too."""
+
+
+class Workbench:
+    """What one problem needs on the device, shared by the cases on it: gate, operand sets, references."""
+
+    def __init__(self, problem: Problem, device: str) -> None:
+        self.problem = problem
+        self._device = device
+        self.gate = Gate(problem, device)
+        self.verdicts: dict[str, Verdict] = {}
+        self._sets: dict[int, OperandSets] = {}
+        self._references: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+
+    def sets(self, count: int) -> OperandSets:
+        """`count` operand sets."""
+        if count not in self._sets:
+            self._sets[count] = OperandSets(self.problem, self._device, count)
+        return self._sets[count]
+
+    def refill(self, sets: OperandSets) -> tuple[Tensor, Tensor]:
+        """Give `sets` the other of two seeds' values; result and bound (count, m, n) that they must then give."""
+        seeds = (self.problem.seed, self.problem.seed + 1)
+        sets.fill(seeds[1] if sets.seed == seeds[0] else seeds[0])
+        key = (sets.count, sets.seed)
+        if key not in self._references:
+            sums, norms = reference(sets.a.values, sets.x.values)
+            self._references[key] = (sums, error_bound(norms, self.problem.k))
+        return self._references[key]
+
+
+class Worker:
+    """Answers requests."""
+
+    def __init__(self, kernels: Mapping[str, Kernel], device: str, say: Callable[[dict[str, Any]], None]) -> None:
+        self._kernels = kernels
+        self._device = device
+        self._say = say
+        self._timers = timers()
+        self._bench: Workbench | None = None
+
+    def measure(self, case: Case, trial: int, max_time_s: float) -> TrialResult:
+        """Gate, time and recheck one case. A kernel's own exception becomes the verdict `crashed`."""
+        import torch
+
+        kernel, timer = self._kernels[case.kernel], self._timers[case.timer]
+        try:
+            return self._measure(case, kernel, timer, trial, max_time_s)
+        except NotMeasurable as reason:
+            return _without_samples(trial, Word.NOT_MEASURED, str(reason))
+        except torch.OutOfMemoryError:
+            self._bench = None
+            need = allocation_bytes(case.problem, self._set_count(case)) / 2**30
+            return _without_samples(trial, Word.NOT_MEASURED, f"out of memory: its operands alone take {need:.1f} GiB")
+        except Exception as error:  # noqa: BLE001 - a kernel is foreign code and may raise anything
+            return _without_samples(trial, Word.CRASHED, f"{type(error).__name__}: {_first_line(error)}")
+
+    def still_sound(self) -> str | None:
+        """Why the device context cannot be used any more, or None. A device fault stays with its process for good."""
+        if not self._device.startswith("cuda"):
+            return None
+        import torch
+
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            return _first_line(error)
+        used = torch.cuda.memory_reserved()
+        if used > RELEASE_FRACTION * torch.cuda.get_device_properties(self._device).total_memory:
+            self._bench = None
+            torch.cuda.empty_cache()
+        return None
+
+    def _measure(self, case: Case, kernel: Kernel, timer: Timer, trial: int, max_time_s: float) -> TrialResult:
+        bench = self._bench_for(case.problem)
+        self._say({"phase": "gate"})
+        verdict = self._gate(bench, kernel)
+        if verdict.word is not Word.PASSED:
+            return TrialResult(trial=trial, verdict=verdict)
+        sets = bench.sets(self._set_count(case))
+        self._say({"phase": "variants"})
+        chosen = self._fastest(kernel, timer, sets, max_time_s)
+        self._say({"phase": "timing"})
+        timing = timer.measure(_bind(chosen, sets), self._device, max_time_s)
+        self._say({"phase": "recheck"})
+        wanted = bench.refill(sets)
+        after = recheck(kernel, sets, timing.rerun, wanted)
+        if after.word is not Word.PASSED:
+            return TrialResult(trial=trial, verdict=after)
+        variant = chosen.name if kernel.variants else None
+        return _with_samples(trial, verdict, timing, sets.count, variant)
+
+    def _bench_for(self, problem: Problem) -> Workbench:
+        if self._bench is None or self._bench.problem != problem:
+            self._bench = None  # free the old one first
+            self._say({"phase": "operands"})
+            self._bench = Workbench(problem, self._device)
+        return self._bench
+
+    def _gate(self, bench: Workbench, kernel: Kernel) -> Verdict:
+        if kernel.name not in bench.verdicts:
+            verdicts = [bench.gate.check(each, self._stray_launch) for each in (kernel.variants or (kernel,))]
+            bench.verdicts[kernel.name] = next((v for v in verdicts if v.word is not Word.PASSED), verdicts[0])
+        return bench.verdicts[kernel.name]
+
+    def _stray_launch(self, launch: Launch) -> str | None:
+        if not self._device.startswith("cuda"):
+            return None
+        from harness.timing.graph import stray_launch
+
+        return stray_launch(launch)
+
+    def _fastest(self, kernel: Kernel, timer: Timer, sets: OperandSets, max_time_s: float) -> Kernel:
+        """The variant with the least median in a short measurement; the figure itself is measured afresh."""
+        if len(kernel.variants) < 2:
+            return kernel.variants[0] if kernel.variants else kernel
+        share_s = max_time_s / len(kernel.variants)
+
+        def median_ns(variant: Kernel) -> float:
+            return statistics.median(timer.measure(_bind(variant, sets), self._device, share_s).samples_ns)
+
+        return min(kernel.variants, key=median_ns)
+
+    def _set_count(self, case: Case) -> int:
+        if case.role is Role.FLOOR:
+            return 1
+        from harness.environment import last_level_cache_bytes
+
+        return sets_for(case.problem, Cache(case.cache), last_level_cache_bytes(self._device))
+
+
+def _bind(kernel: Kernel, sets: OperandSets) -> list[Launch]:
+    return [kernel.bind(operands) for operands in sets.operands()]
+
+
+def _with_samples(trial: int, verdict: Verdict, timing: Timing, count: int, variant: str | None) -> TrialResult:
+    return TrialResult(
+        trial=trial,
+        verdict=verdict,
+        samples_ns=timing.samples_ns,
+        launches_per_sample=timing.launches_per_sample,
+        operand_sets=count,
+        kernels_per_launch=timing.kernels_per_launch,
+        variant=variant,
+        stopped=timing.stopped,
+    )
+
+
+def _without_samples(trial: int, word: Word, reason: str) -> TrialResult:
+    return TrialResult(trial=trial, verdict=Verdict(word=word, reason=reason))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _private_stdout() -> Callable[[dict[str, Any]], None]:
+    """A writer of JSON lines to the real stdout, which is then closed to everybody else: kernels may print."""
+    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def say(reply: dict[str, Any]) -> None:
+        pipe.write(json.dumps(reply, allow_nan=False) + "\n")
+        pipe.flush()
+
+    return say
+
+
+def main() -> int:
+    """Serve until stdin ends or the device context is lost."""
+    parser = argparse.ArgumentParser(prog="harness.trial")
+    parser.add_argument("--registry", required=True, help="module with kernels() and load(device_type)")
+    parser.add_argument("--device", required=True, help="as torch names it")
+    options = parser.parse_args()
+    say = _private_stdout()
+    say({"phase": "starting"})
+    import torch
+
+    from harness.environment import torch_facts
+
+    torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32; a TF32 problem says so in its dtype
+    registry = importlib.import_module(options.registry)
+    registry.load(options.device.split(":")[0])
+    worker = Worker(registry.kernels(), options.device, say)
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "facts" in request:
+            say({"facts": torch_facts(options.device)})
+            continue
+        wanted = request["measure"]
+        result = worker.measure(Case.from_dict(wanted["case"]), wanted["trial"], wanted["max_time_s"])
+        say({"result": result.to_dict()})
+        lost = worker.still_sound()
+        if lost is not None:
+            say({"fatal": lost})
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

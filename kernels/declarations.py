@@ -1,0 +1,115 @@
+"""Reads what csrc says about its kernels: one macro line a kernel is the only place where it is declared."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from harness.model import Role
+
+CSRC = Path(__file__).parent / "csrc"
+GLUE = "op.cpp"
+"""The one source without a kernel: it is part of every library."""
+
+_ROLES = {"KERNEL": Role.GEMV, "LIMIT": Role.LIMIT, "FLOOR": Role.FLOOR}
+_ANY_MACRO = re.compile(r"^\s*SGEMV_(?:KERNEL|LIMIT|FLOOR)\b")
+_DECLARATION = re.compile(
+    r"^SGEMV_(?P<role>KERNEL|LIMIT|FLOOR)\((?P<name>[a-z]\w*), (?P<rule>K_ANY|K_MULTIPLE_OF|K_EQUAL_TO), "
+    r"(?P<k_value>[1-9]\d*), (?P<alignment>4|8|16|32), \"(?P<summary>[^\"\\]+)\"\) \{",
+)
+_FORM = 'SGEMV_KERNEL(name, K_ANY | K_MULTIPLE_OF | K_EQUAL_TO, value, alignment in bytes, "summary") {'
+
+
+class DeclarationError(ValueError):
+    """A source in csrc that does not declare its kernels as wanted; the message starts with file:line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """One kernel as its source declares it."""
+
+    name: str
+    """Of the op: `torch.ops.sgemv.<name>`."""
+    role: Role
+    """By the macro: SGEMV_KERNEL, SGEMV_LIMIT or SGEMV_FLOOR."""
+    device_type: str
+    """`cuda` for a .cu file, `cpu` for a .cpp file."""
+    k_rule: str
+    """`K_ANY`, `K_MULTIPLE_OF` or `K_EQUAL_TO`."""
+    k_value: int
+    """The rule's number; without meaning for `K_ANY`."""
+    alignment_bytes: int
+    """Of the first element of A and of x."""
+    summary: str
+    """Its design in one line."""
+    where: str
+    """file:line, for messages."""
+
+    def k_problem(self, k: int) -> str | None:
+        """Why `k` columns are outside the kernel's contract, or None."""
+        if self.k_rule == "K_MULTIPLE_OF" and k % self.k_value != 0:
+            return f"K={k} is not a multiple of {self.k_value}"
+        if self.k_rule == "K_EQUAL_TO" and k != self.k_value:
+            return f"K={k} is not {self.k_value}"
+        return None
+
+
+def kernel_sources(csrc: Path, target: str) -> list[Path]:
+    """The sources of `target` ("cuda" or "cpu") that declare kernels, sorted by name."""
+    pattern = "*.cu" if target == "cuda" else "*.cpp"
+    return sorted(path for path in csrc.glob(pattern) if path.name != GLUE)
+
+
+def parse(path: Path) -> list[Declaration]:
+    """The declarations in one source, in order.
+
+    Raises:
+        DeclarationError: it has none, or a line that begins as a declaration is malformed.
+    """
+    found: list[Declaration] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not _ANY_MACRO.match(line):
+            continue
+        match = _DECLARATION.match(line)
+        if match is None:
+            raise DeclarationError(f"{path}:{number}: found {line.strip()!r}, wanted on one line: {_FORM}")
+        found.append(
+            Declaration(
+                name=match["name"],
+                role=_ROLES[match["role"]],
+                device_type="cuda" if path.suffix == ".cu" else "cpu",
+                k_rule=match["rule"],
+                k_value=int(match["k_value"]),
+                alignment_bytes=int(match["alignment"]),
+                summary=match["summary"],
+                where=f"{path}:{number}",
+            ),
+        )
+    if not found:
+        raise DeclarationError(f"{path}:1: declares no kernel, wanted a line: {_FORM}")
+    return found
+
+
+def declarations(csrc: Path = CSRC) -> dict[str, Declaration]:
+    """Every kernel that csrc declares, by name; CUDA sources first, each by file name.
+
+    Raises:
+        DeclarationError: a source has no or a malformed declaration, or two declare the same name.
+    """
+    return dict(_declarations(csrc))
+
+
+@cache
+def _declarations(csrc: Path) -> dict[str, Declaration]:
+    by_name: dict[str, Declaration] = {}
+    for path in kernel_sources(csrc, "cuda") + kernel_sources(csrc, "cpu"):
+        for declaration in parse(path):
+            if declaration.name in by_name:
+                first = by_name[declaration.name].where
+                raise DeclarationError(
+                    f"{declaration.where}: kernel {declaration.name!r} is already declared in {first}; rename one",
+                )
+            by_name[declaration.name] = declaration
+    return by_name
