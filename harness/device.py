@@ -109,7 +109,9 @@ def installed_torch(version_file: Path | None = None) -> TorchBuild | Unknown:
         constants = _constants(version_file.read_text())
     except OSError as error:
         return Unknown(reason=f"the installed torch is incomplete: {error}")
-    return TorchBuild(version=constants.get("__version__") or "?", cuda=constants.get("cuda"))
+    if "__version__" not in constants:
+        return Unknown(reason=f"the installed torch is incomplete: {version_file} names no version")
+    return TorchBuild(version=constants["__version__"], cuda=constants.get("cuda"))
 
 
 def torch_facts(device: str) -> dict[str, Any]:
@@ -252,12 +254,11 @@ def _constants(source: str) -> dict[str, str]:
     """The module-level names of `source` that are bound to plain strings."""
     found: dict[str, str] = {}
     for node in ast.parse(source).body:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        value = getattr(node, "value", None)
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            found |= {target.id: value.value for target in targets if isinstance(target, ast.Name)}
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            found |= {target.id: node.value.value for target in targets if isinstance(target, ast.Name)}
     return found
 
 

@@ -242,7 +242,8 @@ def _git(root: Path, *arguments: str) -> str | Unknown:
     """What a git command that changes nothing prints, or its first line of complaint."""
     command = ["git", "--no-optional-locks", "-c", "core.quotePath=off", "-C", str(root), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_GIT_TIMEOUT_S, check=False)
+        english = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(command, capture_output=True, timeout=_GIT_TIMEOUT_S, check=False, env=english)
     except FileNotFoundError:
         return Unknown(reason="git is not installed")
     except subprocess.TimeoutExpired:

@@ -92,11 +92,8 @@ class Nvml:
         try:
             library.nvmlInit()
         except library.NVMLError_LibraryNotFound:
-            return NvmlUnavailable(
-                reason="the NVML library (libnvidia-ml.so.1) does not load: no NVIDIA driver, or one that this "
-                "container is not shown",
-                blocks_cuda=False,
-            )
+            reason = "the NVML library (libnvidia-ml.so.1) does not load: no NVIDIA driver, or not in this container"
+            return NvmlUnavailable(reason=reason, blocks_cuda=False)
         except library.NVMLError_LibRmVersionMismatch:
             return NvmlUnavailable(
                 reason="the NVIDIA driver's libraries and its kernel module differ in version, as after a driver "
@@ -153,9 +150,7 @@ class NvmlDevice:
 
     def __init__(self, nvml: Nvml, library: Any, handle: Any) -> None:
         """Wrap a handle that `nvml` gave; use `Nvml.find`."""
-        self._nvml = nvml
-        self._library = library
-        self._handle = handle
+        self._nvml, self._library, self._handle = nvml, library, handle
         board = _ask(library, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle)
         self._board = handle if isinstance(board, Unknown) else board
 
@@ -183,14 +178,19 @@ class NvmlDevice:
         return table(self._identity() | self._settings())
 
     def processes(self, *, exclude_pids: Collection[int] = ()) -> tuple[str, ...] | Unknown:
-        """Compute processes on this GPU besides `exclude_pids`, as `name (pid 812)` or `pid 812`.
+        """Compute processes on this GPU besides our own, as `name (pid 812)` or `pid 812`.
 
-        In a container a driver may give the host's process ids: ask before own processes use the GPU.
+        Args:
+            exclude_pids: our own processes that use the GPU. If the driver lists others but none of these, it numbers
+                processes as a container's host does, and whose they are cannot be told.
         """
         running = _ask(self._library, "nvmlDeviceGetComputeRunningProcesses", self._handle)
         if isinstance(running, Unknown):
             return running
-        return tuple(self._process_label(process.pid) for process in running if process.pid not in exclude_pids)
+        pids = {process.pid for process in running}
+        if pids and exclude_pids and pids.isdisjoint(exclude_pids):
+            return Unknown(reason="the driver numbers processes otherwise than this container does")
+        return tuple(self._process_label(pid) for pid in sorted(pids.difference(exclude_pids)))
 
     def _process_label(self, pid: int) -> str:
         name = _map(_ask(self._library, "nvmlSystemGetProcessName", pid), _text)

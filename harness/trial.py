@@ -3,15 +3,18 @@
     python -m harness.trial --registry kernels.registry --device cuda:0
 
 Requests: `{"facts": {}}`, `{"measure": {"case": …, "trial": 0, "max_time_s": 0.15}}`.
-Replies: `{"phase": "…"}` whenever it goes on, then one `{"facts": …}`, `{"result": …}` or `{"fatal": "…"}`.
+Replies: `{"phase": "…"}` whenever it goes on, then one `{"facts": …}` or `{"result": …, "lost": null}`;
+`lost` says why the worker must be replaced.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib
 import json
 import os
+import signal
 import statistics
 import sys
 from collections.abc import Callable, Mapping
@@ -152,7 +155,7 @@ class Worker:
     def _set_count(self, case: Case) -> int:
         if case.role is Role.FLOOR:
             return 1
-        from harness.environment import last_level_cache_bytes
+        from harness.device import last_level_cache_bytes
 
         return sets_for(case.problem, Cache(case.cache), last_level_cache_bytes(self._device))
 
@@ -194,18 +197,27 @@ def _private_stdout() -> Callable[[dict[str, Any]], None]:
     return say
 
 
+def _die_with_parent() -> None:
+    """On Linux: a parent that is killed takes its workers along, whatever they are in (PR_SET_PDEATHSIG)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 def main() -> int:
     """Serve until stdin ends or the device context is lost."""
     parser = argparse.ArgumentParser(prog="harness.trial")
     parser.add_argument("--registry", required=True, help="module with kernels() and load(device_type)")
     parser.add_argument("--device", required=True, help="as torch names it")
     options = parser.parse_args()
+    _die_with_parent()
     say = _private_stdout()
     say({"phase": "starting"})
     import torch
 
-    from harness.environment import torch_facts
+    from harness.device import torch_facts
 
+    if options.device.startswith("cuda"):
+        torch.cuda.set_device(options.device)
     torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32; a TF32 problem says so in its dtype
     registry = importlib.import_module(options.registry)
     registry.load(options.device.split(":")[0])
@@ -217,10 +229,9 @@ def main() -> int:
             continue
         wanted = request["measure"]
         result = worker.measure(Case.from_dict(wanted["case"]), wanted["trial"], wanted["max_time_s"])
-        say({"result": result.to_dict()})
         lost = worker.still_sound()
+        say({"result": result.to_dict(), "lost": lost})
         if lost is not None:
-            say({"fatal": lost})
             return 1
     return 0
 

@@ -20,8 +20,8 @@ _KNOWN_GOOD_TOOLKITS = {"13.0": "13.0.3.0"}
 _WHEEL_NVCCS = ("nvidia/cu13/bin/nvcc", "nvidia/cuda_nvcc/bin/nvcc")
 
 
-class ToolchainError(Exception):
-    """A tool that cannot be used; the message says what was found, what was wanted and what to do."""
+class BuildError(Exception):
+    """A library that cannot be built; one line: what was found, what was wanted, what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +62,17 @@ def nvcc_path() -> str | None:
     """Nvcc by CUDACXX, CUDA_HOME, PATH, then PyPI's wheels; None if there is none.
 
     Raises:
-        ToolchainError: CUDACXX or CUDA_HOME is set but has no nvcc.
+        BuildError: CUDACXX or CUDA_HOME is set but has no nvcc.
     """
     if asked := os.environ.get("CUDACXX"):
         found = shutil.which(asked)
         if found is None:
-            raise ToolchainError(f"CUDACXX is {asked!r}, which is no executable; correct or unset it")
+            raise BuildError(f"CUDACXX is {asked!r}, which is no executable; correct or unset it")
         return found
     if home := os.environ.get("CUDA_HOME"):
         found = shutil.which("nvcc", path=str(Path(home, "bin")))
         if found is None:
-            raise ToolchainError(f"CUDA_HOME is {home!r}, which has no bin/nvcc; correct or unset it")
+            raise BuildError(f"CUDA_HOME is {home!r}, which has no bin/nvcc; correct or unset it")
         return found
     return shutil.which("nvcc") or _nvcc_from_wheels()
 
@@ -81,18 +81,18 @@ def find_nvcc() -> Compiler:
     """Nvcc with its version.
 
     Raises:
-        ToolchainError: there is none, or it does not say its version.
+        BuildError: there is none, or it does not say its version.
     """
     path = nvcc_path()
     if path is None:
-        raise ToolchainError(
+        raise BuildError(
             f'no nvcc (looked at CUDACXX, CUDA_HOME, PATH, PyPI\'s wheels); pip install "{_requirement()}", '
             "or install a CUDA toolkit and set CUDA_HOME",
         )
     words = _words([path, "--version"])
     match = re.search(r"release (\d+)\.(\d+)", words)
     if match is None:
-        raise ToolchainError(f"{path} --version said {words.strip()[:200]!r}, wanted a CUDA release; set CUDACXX")
+        raise BuildError(f"{path} --version said {words.strip()[:200]!r}, wanted a CUDA release; set CUDACXX")
     line = next(line for line in words.splitlines() if "release" in line)
     release = (int(match[1]), int(match[2]))
     return Compiler(path=path, version=line.strip(), release=release, library_dirs=_library_dirs(Path(path)))
@@ -102,11 +102,11 @@ def check_nvcc_fits(nvcc: Compiler, torch: Torch) -> None:
     """Holds nvcc's CUDA against torch's.
 
     Raises:
-        ToolchainError: their major versions differ. A CPU-only torch fits any nvcc.
+        BuildError: their major versions differ. A CPU-only torch fits any nvcc.
     """
     if torch.cuda is None or nvcc.release is None or int(torch.cuda.split(".")[0]) == nvcc.release[0]:
         return
-    raise ToolchainError(
+    raise BuildError(
         f"{nvcc.path} is of CUDA {nvcc.release[0]}.{nvcc.release[1]} but torch {torch.version} of CUDA {torch.cuda}, "
         f'wanted the same major version; pip install "{_requirement()}" and set CUDACXX to its nvcc, or install '
         "another torch",
@@ -117,14 +117,14 @@ def find_host_compiler() -> Compiler:
     """The C++ compiler: CXX, else g++, else c++.
 
     Raises:
-        ToolchainError: there is none.
+        BuildError: there is none.
     """
     asked = os.environ.get("CXX")
     names = [asked] if asked else ["g++", "c++"]
     path = next((found for name in names if (found := shutil.which(name))), None)
     if path is None:
         wanted = f"CXX is {asked!r}, which is no executable" if asked else "no g++ or c++ on PATH"
-        raise ToolchainError(f"{wanted}; install g++ (apt-get install g++, dnf install gcc-c++) or set CXX to one")
+        raise BuildError(f"{wanted}; install g++ (apt-get install g++, dnf install gcc-c++) or set CXX to one")
     version = next(iter(_words([path, "--version"]).splitlines()), "unknown version")
     return Compiler(path=path, version=version.strip())
 
@@ -133,17 +133,17 @@ def find_torch() -> Torch:
     """The torch that this Python would import, without importing it.
 
     Raises:
-        ToolchainError: torch is not installed, or is older than 2.11, whose stable ABI the kernels use.
+        BuildError: torch is not installed, or is older than 2.11, whose stable ABI the kernels use.
     """
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
-        raise ToolchainError("torch is not installed in this Python; pip install torch (2.11 or newer)")
+        raise BuildError("torch is not installed in this Python; pip install torch (2.11 or newer)")
     folder = Path(spec.origin).parent
     words = (folder / "version.py").read_text(encoding="utf-8")
     version = re.search(r"^__version__ = '([^']+)'", words, re.MULTILINE)
     cuda = re.search(r"^cuda\b[^=\n]*= '([^']+)'", words, re.MULTILINE)
     if version is None:
-        raise ToolchainError(f"{folder / 'version.py'} names no version; install torch again")
+        raise BuildError(f"{folder / 'version.py'} names no version; install torch again")
     torch = Torch(
         version=version[1],
         cuda=cuda[1] if cuda else None,
@@ -151,7 +151,7 @@ def find_torch() -> Torch:
         library_dir=str(folder / "lib"),
     )
     if torch.release < (2, 11):
-        raise ToolchainError(f"torch {torch.version} is too old, wanted 2.11 or newer (stable ABI); upgrade torch")
+        raise BuildError(f"torch {torch.version} is too old, wanted 2.11 or newer (stable ABI); upgrade torch")
     return torch
 
 
@@ -191,7 +191,7 @@ def _requirement() -> str:
 def _torch_cuda() -> str:
     try:
         return find_torch().cuda or "13.0"
-    except ToolchainError:
+    except BuildError:
         return "13.0"
 
 
@@ -225,5 +225,5 @@ def _words(command: list[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(f"{command[0]} cannot be run ({error}); install it again or choose another") from error
+        raise BuildError(f"{command[0]} cannot be run ({error}); install it again or choose another") from error
     return done.stdout + done.stderr

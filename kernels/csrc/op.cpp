@@ -53,8 +53,7 @@ std::string tuple(std::int64_t first, std::int64_t second) {
 
 void check_device(const Spec& spec, const char* label, const Tensor& tensor, const Tensor& a) {
   if (spec.on_cuda && !tensor.is_cuda())
-    refuse(spec, std::string(label) + " is on " + device_name(tensor) + ", wanted a CUDA tensor; move it with ." +
-                     "cuda()");
+    refuse(spec, std::string(label) + " is on " + device_name(tensor) + ", wanted a CUDA tensor; move it with .cuda()");
   if (!spec.on_cuda && !tensor.is_cpu())
     refuse(spec, std::string(label) + " is on " + device_name(tensor) + ", wanted a CPU tensor; move it with .cpu()");
   if (device_name(tensor) != device_name(a))

@@ -1,0 +1,238 @@
+"""A bench session: workers, device readings and the draft, from the first case to the published run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from harness import environment, nvml
+from harness.draft import Draft, unwritable
+from harness.errors import CommandError, Exit
+from harness.model import (
+    SCHEMA_VERSION,
+    BuildRecord,
+    Cache,
+    Case,
+    DeviceState,
+    Kernel,
+    Measurement,
+    Options,
+    Problem,
+    Role,
+    Run,
+    TrialResult,
+    Verdict,
+    Word,
+)
+from harness.pool import ROOT, Pool, WorkerLost, WorkerSpec
+from harness.store import Store, new_run_id
+from harness.timing import timers
+
+FLOOR_PROBLEM = Problem(m=1, k=1)
+"""What kernels with the role `floor` are measured on: they do not look at it."""
+
+ALWAYS = (Role.LIMIT, Role.FLOOR)
+"""Roles that are measured whatever kernels are asked for: a figure alone says little."""
+
+
+class Built(Protocol):
+    """A library of kernels, as a registry's `prepare` gives it."""
+
+    @property
+    def record(self) -> BuildRecord:
+        """How it was built."""
+
+    @property
+    def directory(self) -> Path:
+        """Compiler log, resource table, PTX, SASS."""
+
+
+class Registry(Protocol):
+    """What a module of kernels offers; `kernels.registry` is one."""
+
+    __name__: str
+
+    def kernels(self) -> Mapping[str, Kernel]:
+        """All kernels by name."""
+
+    def prepare(self, device_type: str) -> Sequence[Built]:
+        """Build what the kernels need; called once, in the parent, before any worker starts."""
+
+    def load(self, device_type: str) -> None:
+        """Load what `prepare` built; called in every worker."""
+
+
+def cases_for(
+    kernels: Iterable[Kernel],
+    problems: Iterable[Problem],
+    timer_names: Sequence[str],
+    caches: Sequence[Cache],
+    device_type: str,
+) -> list[Case]:
+    """Every case in the order of measuring: the floor, then by problem, timer and cache, kernels side by side.
+
+    On a GPU, kernels for the CPU alone are left out; on a CPU, those for CUDA stay and will say what they need.
+    """
+    usable = [timer for name, timer in timers().items() if name in timer_names and device_type in timer.devices]
+    shown = [kernel for kernel in kernels if device_type in kernel.devices or device_type == "cpu"]
+    floors = [kernel for kernel in shown if kernel.role is Role.FLOOR]
+    others = [kernel for kernel in shown if kernel.role is not Role.FLOOR]
+    grid = [(FLOOR_PROBLEM, floors), *((problem, others) for problem in problems)]
+    return [
+        Case(kernel=kernel.name, role=kernel.role, problem=problem, timer=timer.name, cache=cache)
+        for problem, group in grid
+        for timer in usable
+        for cache in caches
+        for kernel in group
+    ]
+
+
+@dataclass
+class Bench:
+    """Measures cases into one draft. Use as a context manager; `publish` ends it well."""
+
+    registry: Registry
+    store: Store
+    options: Options
+    on_result: Callable[[Case, TrialResult], None] = lambda _case, _result: None
+    """Called after every trial."""
+    silence_s: float | None = None
+    """Longest silence of a worker; None: the pool's own."""
+
+    def __enter__(self) -> Self:
+        """Build, start the workers, ask them for the device, open the draft.
+
+        Raises:
+            CommandError: nothing can be measured here (INFRASTRUCTURE).
+        """
+        self._device_type = self.options.device.split(":")[0]
+        self._kernels = self.registry.kernels()
+        self._lost: dict[tuple[str, Problem], str] = {}
+        started = datetime.now(UTC)
+        builds = self.registry.prepare(self._device_type)
+        self._log_folder = self.store.root / f".logs-{started:%Y%m%dT%H%M%S%f}"
+        try:
+            self._log_folder.mkdir(parents=True)
+        except OSError as error:
+            raise unwritable(self.store.root, error) from error
+        spec = WorkerSpec(registry=self.registry.__name__, device=self.options.device, log_folder=self._log_folder)
+        self._pool = Pool(
+            spec if self.silence_s is None else replace(spec, silence_s=self.silence_s), self.options.trials
+        )
+        try:
+            facts = self._pool.facts()
+            self._device = self._find_device(facts["values"])
+            self._draft = Draft.create(self.store.root, self._header(started, facts, builds))
+            self._keep(builds)
+        except WorkerLost as lost:
+            self.close()
+            raise CommandError(f"no worker could start on {self.options.device}: {lost}", Exit.INFRASTRUCTURE) from lost
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the workers; a draft that was not published stays for `Store.recover`."""
+        self.close()
+
+    @property
+    def kept(self) -> Path:
+        """Folder for files that become part of the run."""
+        return self._draft.kept
+
+    def measure(self, case: Case) -> Measurement:
+        """Every trial of a case, put into the journal. A verdict other than `passed` ends the case."""
+        results: list[TrialResult] = []
+        for trial in range(self.options.trials):
+            results.append(self._measure_trial(case, trial))
+            self.on_result(case, results[-1])
+            if results[-1].verdict.word is not Word.PASSED:
+                break
+        measurement = Measurement(case=case, trials=tuple(results))
+        self._draft.append(measurement)
+        return measurement
+
+    def publish(self, *, partial: bool = False) -> Path | None:
+        """End the session; the run's folder, or None if nothing was measured."""
+        self.close()
+        return self._draft.publish(partial=partial)
+
+    def close(self) -> None:
+        """End the workers. Can be called again."""
+        self._pool.close()
+        shutil.rmtree(self._log_folder, ignore_errors=True)
+
+    def _measure_trial(self, case: Case, trial: int) -> TrialResult:
+        kernel = self._kernels[case.kernel]
+        reason = kernel.unsupported(case.problem)
+        if self._device_type not in kernel.devices:
+            wanted = " or ".join("CUDA" if each == "cuda" else each.upper() for each in kernel.devices)
+            reason = f"needs a {wanted} device"
+        if reason is not None:
+            return TrialResult(trial=trial, verdict=Verdict(word=Word.UNSUPPORTED, reason=reason))
+        key = (case.kernel, case.problem)
+        if key in self._lost:
+            verdict = Verdict(word=Word.CRASHED, reason=f"not tried again on this problem: {self._lost[key]}")
+            return TrialResult(trial=trial, verdict=verdict)
+        result = self._pool.measure(case, trial, self.options.max_time_s, self._read_state)
+        if result.verdict.word is Word.CRASHED:
+            self._lost[key] = result.verdict.reason or ""
+        return result
+
+    def _read_state(self) -> DeviceState | None:
+        return None if isinstance(self._device, nvml.Unknown) else self._device.state()
+
+    def _find_device(self, facts: Mapping[str, object]) -> nvml.NvmlDevice | nvml.Unknown:
+        if self._device_type != "cuda":
+            return nvml.Unknown(reason="the run is on a CPU")
+        library = nvml.Nvml.open()
+        if isinstance(library, nvml.Unknown):
+            return library
+        uuid, bus_id = facts.get("gpu_uuid"), facts.get("gpu_pci_bus_id")
+        return library.find(uuid=str(uuid) if uuid else None, pci_bus_id=str(bus_id) if bus_id else None)
+
+    def _header(self, started: datetime, facts: Mapping[str, object], builds: Sequence[Built]) -> Run:
+        where = environment.collect(facts, self._device, root=ROOT)
+        now = started.isoformat(timespec="seconds")
+        return Run(
+            schema_version=SCHEMA_VERSION,
+            id=new_run_id(started, where),
+            started_utc=now,
+            finished_utc=now,
+            partial=False,
+            options=self.options,
+            environment=where,
+            builds=tuple(built.record for built in builds),
+            kernels={kernel.name: kernel.summary for kernel in self._kernels.values()},
+            warnings=tuple(self._warnings(where.get("git_dirty") is True)),
+            measurements=(),
+        )
+
+    def _warnings(self, dirty: bool) -> Iterable[str]:
+        if self._device_type == "cpu":
+            yield "These are CPU numbers: no CUDA device was used, and the CUDA kernels were not measured."
+        if dirty:
+            yield "The checkout had uncommitted changes; they are kept in build/source.diff."
+        if isinstance(self._device, nvml.NvmlDevice):
+            others = self._device.processes(exclude_pids=self._pool.pids)
+            if not isinstance(others, nvml.Unknown) and others:
+                yield f"Other processes used this GPU when the run began: {', '.join(others)}."
+        elif self._device_type == "cuda":
+            yield f"Clocks, temperature and power are unknown: {self._device.reason}."
+
+    def _keep(self, builds: Sequence[Built]) -> None:
+        folder = self._draft.kept / "build"
+        folder.mkdir()
+        for built in builds:
+            shutil.copytree(built.directory, folder / built.record.target, ignore=shutil.ignore_patterns("*.so"))
+        diff = environment.git_diff(ROOT)
+        if isinstance(diff, str) and diff:
+            (folder / "source.diff").write_text(diff, encoding="utf-8")

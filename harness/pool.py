@@ -1,0 +1,195 @@
+"""The parent's side of the workers: one process a trial, replaced when it dies or falls silent."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.model import Case, DeviceState, TrialResult, Verdict, Word
+
+ROOT = Path(__file__).resolve().parent.parent
+"""Of the project: workers run there, so that `harness` and the registry are found."""
+
+SILENCE_S = 120.0
+"""A worker that says nothing for so long is taken for hung."""
+
+POLL_S = 0.05
+"""Between readings of the device while a worker times."""
+
+TIMING_PHASES = ("timing",)
+"""Phases of a worker in which the device is read."""
+
+
+class WorkerLost(Exception):  # noqa: N818 - an event, not a fault of the harness
+    """A worker died or fell silent; the message says how and when."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSpec:
+    """What every worker of a pool is started with."""
+
+    registry: str
+    """Module with kernels() and load(device_type)."""
+    device: str
+    """As torch names it."""
+    log_folder: Path
+    """Where workers' stderr goes, one file a trial."""
+    silence_s: float = SILENCE_S
+    """Longest silence."""
+
+
+class WorkerProcess:
+    """One worker and the pipes to it."""
+
+    def __init__(self, spec: WorkerSpec, trial: int) -> None:
+        self._spec = spec
+        self._log = spec.log_folder / f"worker-{trial}.log"
+        command = [sys.executable, "-m", "harness.trial", "--registry", spec.registry, "--device", spec.device]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends its workers
+            )
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker
+        assert self._process.stdout is not None  # noqa: S101
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        os.set_blocking(self._stdout.fileno(), False)
+        self._buffer = b""
+        self.phase = "starting"
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def ask(self, request: Mapping[str, Any], on_poll: Callable[[str], None]) -> dict[str, Any]:
+        """Send `request`, wait for the reply that is not a phase; `on_poll(phase)` is called while waiting.
+
+        Raises:
+            WorkerLost: it died or fell silent; it is gone afterwards.
+        """
+        try:
+            self._stdin.write(json.dumps(request, allow_nan=False).encode() + b"\n")
+            self._stdin.flush()
+        except OSError:
+            raise WorkerLost(self._obituary()) from None
+        last_heard = time.monotonic()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._stdout, selectors.EVENT_READ)
+            while True:
+                for reply in self._replies(readable=bool(selector.select(POLL_S))):
+                    last_heard = time.monotonic()
+                    if "phase" not in reply:
+                        return reply
+                    self.phase = reply["phase"]
+                if time.monotonic() - last_heard > self._spec.silence_s:
+                    self.stop()
+                    raise WorkerLost(f"silent for {self._spec.silence_s:g} s in phase {self.phase!r}: hung, killed")
+                on_poll(self.phase)
+
+    def stop(self) -> None:
+        """End the process at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._stdin, self._stdout):
+            with suppress(OSError):  # what could not be written to a dead process is of no use any more
+                pipe.close()
+
+    def _replies(self, *, readable: bool) -> list[dict[str, Any]]:
+        """Whole lines that have arrived."""
+        if not readable:
+            return []
+        chunk = self._stdout.read(1 << 20)
+        if chunk == b"":
+            raise WorkerLost(self._obituary())
+        *lines, self._buffer = (self._buffer + (chunk or b"")).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def _obituary(self) -> str:
+        """How it died, with the last line that it wrote to stderr."""
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            return f"closed its pipe in phase {self.phase!r}: killed"
+        self.stop()
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+        said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        last = f": {said[-1]}" if code > 0 and said else ""
+        return f"{how} in phase {self.phase!r}{last}"
+
+
+class Pool:
+    """One worker a trial, started together; each is the same process for every case until it is lost."""
+
+    def __init__(self, spec: WorkerSpec, trials: int) -> None:
+        self._spec = spec
+        self._workers: list[WorkerProcess | None] = [WorkerProcess(spec, trial) for trial in range(trials)]
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Of the workers alive."""
+        return [worker.pid for worker in self._workers if worker is not None]
+
+    def facts(self) -> dict[str, Any]:
+        """What the first worker knows of the device and its software.
+
+        Raises:
+            WorkerLost: it could not start.
+        """
+        facts: dict[str, Any] = self._worker(0).ask({"facts": {}}, lambda _: None)["facts"]
+        return facts
+
+    def measure(
+        self, case: Case, trial: int, max_time_s: float, read_state: Callable[[], DeviceState | None]
+    ) -> TrialResult:
+        """The result of one trial of a case; a lost worker gives the verdict `crashed`."""
+        states: list[DeviceState] = []
+
+        def on_poll(phase: str) -> None:
+            if phase in TIMING_PHASES and (state := read_state()) is not None:
+                states.append(state)
+
+        request = {"measure": {"case": case.to_dict(), "trial": trial, "max_time_s": max_time_s}}
+        try:
+            reply = self._worker(trial).ask(request, on_poll)
+        except WorkerLost as lost:
+            self._drop(trial)
+            return TrialResult(trial=trial, verdict=Verdict(word=Word.CRASHED, reason=str(lost)))
+        if reply["lost"] is not None:
+            self._drop(trial)
+        result = TrialResult.from_dict(reply["result"])
+        return replace(result, states=tuple(states)) if result.samples_ns else result
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            if worker is not None:
+                worker.stop()
+
+    def _drop(self, trial: int) -> None:
+        """End a worker whose device context is lost; the next case on this trial starts a fresh one."""
+        worker, self._workers[trial] = self._workers[trial], None
+        if worker is not None:
+            worker.stop()
+
+    def _worker(self, trial: int) -> WorkerProcess:
+        worker = self._workers[trial]
+        if worker is None:
+            worker = self._workers[trial] = WorkerProcess(self._spec, trial)
+        return worker

@@ -1,0 +1,197 @@
+"""The kernels: torch's own two, and every kernel that a source in csrc declares.
+
+To add a kernel, add its file to csrc. Sources declare roles; here the LIMIT kernels become the variants of `read`, the
+fastest of which is the limit, and the FLOOR kernel of a device becomes `empty`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.model import Kernel, Launch, Operands, Problem, Role
+from kernels import ops
+from kernels.build import Built, build
+from kernels.declarations import CSRC, Declaration, DeclarationError, declarations
+
+FLOAT32_BYTES = 4
+
+
+def kernels(csrc: Path = CSRC) -> dict[str, Kernel]:
+    """Every kernel by name, in the order of the tables: torch's, the declared, `read`, `empty`.
+
+    Raises:
+        ValueError: two kernels have one name; the message names both places.
+    """
+    declared = declarations(csrc)
+    by_role = {role: [d for d in declared.values() if d.role is role] for role in Role}
+    found = {kernel.name: kernel for kernel in _torch_kernels()}
+    for declaration in by_role[Role.GEMV]:
+        if declaration.name in (*found, "read", "empty"):
+            raise DeclarationError(
+                f"{declaration.where}: kernel {declaration.name!r} is already in {__file__}; rename it"
+            )
+        found[declaration.name] = _declared_kernel(declaration)
+    found["read"] = _read(by_role[Role.LIMIT])
+    found["empty"] = _empty(by_role[Role.FLOOR])
+    return found
+
+
+def prepare(device_type: str) -> tuple[Built, ...]:
+    """Builds what `device_type` ("cuda" or "cpu") needs, without importing torch or touching CUDA.
+
+    Raises:
+        kernels.build.BuildError: it cannot be built.
+    """
+    return (build(device_type),)
+
+
+def load(device_type: str) -> tuple[Built, ...]:
+    """Loads the kernels of `device_type` into this process, so that they can be bound; builds them if need be.
+
+    Raises:
+        kernels.build.BuildError: they cannot be built.
+    """
+    builts = prepare(device_type)
+    for built in builts:
+        ops.load(built.library)
+    return builts
+
+
+def _torch_kernels() -> tuple[Kernel, ...]:
+    return (
+        Kernel(name="torch.matmul", role=Role.GEMV, summary="torch.matmul(A, x, out=y)", bind=_bind_matmul),
+        Kernel(
+            name="torch.mv",
+            role=Role.GEMV,
+            summary="torch.mv(A, x, out=y) on one-dimensional views of x and y",
+            bind=_bind_mv,
+            unsupported=_not_a_vector,
+        ),
+    )
+
+
+def _bind_matmul(operands: Operands) -> Launch:
+    import torch
+
+    a, x, y = operands.a, operands.x, operands.y
+
+    def launch() -> None:
+        torch.matmul(a, x, out=y)
+
+    return launch
+
+
+def _bind_mv(operands: Operands) -> Launch:
+    import torch
+
+    a, x, y = operands.a, operands.x.view(-1), operands.y.view(-1)
+
+    def launch() -> None:
+        torch.mv(a, x, out=y)
+
+    return launch
+
+
+def _declared_kernel(declaration: Declaration) -> Kernel:
+    return Kernel(
+        name=declaration.name,
+        role=declaration.role,
+        summary=declaration.summary,
+        bind=_binder([declaration]),
+        devices=(declaration.device_type,),
+        unsupported=_contract(declaration),
+    )
+
+
+def _read(limits: Sequence[Declaration]) -> Kernel:
+    return Kernel(
+        name="read",
+        role=Role.LIMIT,
+        summary="reads A and x once, writes m values; the fastest of its variants",
+        bind=_binder(limits),
+        devices=_devices(limits),
+        unsupported=_contract(limits[0]),
+        variants=tuple(_declared_kernel(declaration) for declaration in limits),
+    )
+
+
+def _empty(floors: Sequence[Declaration]) -> Kernel:
+    return Kernel(
+        name="empty",
+        role=Role.FLOOR,
+        summary="; ".join(f"on {d.device_type}: {d.summary}" for d in floors),
+        bind=_binder(floors),
+        devices=_devices(floors),
+        unsupported=_contract(floors[0]),
+    )
+
+
+def _devices(candidates: Sequence[Declaration]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(declaration.device_type for declaration in candidates))
+
+
+def _binder(candidates: Sequence[Declaration]) -> Callable[[Operands], Launch]:
+    """Binds the first of `candidates` that is made for the operands' device."""
+
+    def bind(operands: Operands) -> Launch:
+        device_type = operands.a.device.type
+        names = [d.name for d in candidates if d.device_type == device_type]
+        if not names:
+            raise RuntimeError(
+                f"{candidates[0].name}: a is on {device_type}, wanted {' or '.join(_devices(candidates))}"
+            )
+        op = _op(names[0], device_type)
+        a, x, y = operands.a, operands.x, operands.y
+
+        def launch() -> None:
+            op(a, x, y)
+
+        return launch
+
+    return bind
+
+
+def _op(name: str, device_type: str) -> Callable[..., Any]:
+    import torch
+
+    namespace = getattr(torch.ops, ops.NAMESPACE)
+    if not hasattr(namespace, name):
+        raise RuntimeError(f"{name} is not loaded in this process; call kernels.registry.load({device_type!r}) first")
+    op: Callable[..., Any] = getattr(namespace, name).default
+    return op
+
+
+def _contract(declaration: Declaration) -> Callable[[Problem], str | None]:
+    """Why a declared kernel cannot compute a problem, or None."""
+
+    def unsupported(problem: Problem) -> str | None:
+        if problem.dtype != "float32":
+            return f"dtype is {problem.dtype}, wanted float32"
+        return (
+            _not_a_vector(problem)
+            or _not_packed(problem)
+            or declaration.k_problem(problem.k)
+            or _misaligned(problem, declaration.alignment_bytes)
+        )
+
+    return unsupported
+
+
+def _not_a_vector(problem: Problem) -> str | None:
+    return f"n={problem.n} columns of x, wanted 1" if problem.n != 1 else None
+
+
+def _not_packed(problem: Problem) -> str | None:
+    layout = problem.layout
+    if layout.order != "row":
+        return f"A's order is {layout.order!r}, wanted 'row'"
+    if layout.row_stride not in (None, problem.k):
+        return f"A's row stride is {layout.row_stride}, wanted {problem.k} (packed)"
+    return None
+
+
+def _misaligned(problem: Problem, alignment_bytes: int) -> str | None:
+    past = problem.layout.first_element * FLOAT32_BYTES % alignment_bytes
+    return f"A starts {past} bytes past a multiple of {alignment_bytes} bytes, wanted none" if past else None

@@ -1,0 +1,166 @@
+"""One verb a session. Each passes its arguments on and leaves with the exit code of what it ran.
+
+All sessions share one environment under `.nox/`, since torch alone takes a gigabyte and more; `--no-venv` uses the
+Python on PATH with what it has, and installs nothing. `SGEMV_TORCH=2.12.0` replaces torch's pin, in an environment of
+its own. This file runs in nox's Python: standard library and nox only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import nox
+from nox.command import CommandFailed
+
+nox.needs_version = ">=2025.5.1"
+nox.options.sessions = ["bench"]
+
+ROOT = Path(__file__).parent
+CONSTRAINTS = ROOT / "constraints.txt"
+TORCH = os.environ.get("SGEMV_TORCH")
+ENVIRONMENT = ROOT / ".nox" / f"python{sys.version_info[0]}.{sys.version_info[1]}{f'-torch{TORCH}' if TORCH else ''}"
+
+INTERRUPT_S = 60.0
+"""What a child may take after Ctrl-C to keep what it measured."""
+
+WRONG_USAGE, INFRASTRUCTURE, INTERRUPTED = 2, 6, 130
+PYTEST_USAGE_ERROR = 4
+
+
+@nox.session(python=False)
+def bench(session: nox.Session) -> None:
+    """Build the kernels, check and time them, keep the run, render its page."""
+    python = prepare(session, "measure", "page", nvcc=has_nvidia_gpu())
+    with tempfile.TemporaryDirectory() as folder:
+        path_file = Path(folder) / "run"
+        quiet = ["-q", "--no-header", "--no-summary", "--benchmark-quiet", "-o", "console_output_style=classic"]
+        suites = [python, "-m", "pytest", "suites", *quiet, f"--path-file={path_file}", *session.posargs]
+        code = pytest_code(run(session, suites))
+        if path_file.exists():
+            shown = run(session, [python, "-m", "reports", "run", path_file.read_text().strip(), "--table"])
+            code = max(code, shown)
+    leave(code)
+
+
+@nox.session(python=False)
+def tests(session: nox.Session) -> None:
+    """Run the tests; none needs a GPU, and those that want one are skipped without it."""
+    python = prepare(session, "tests", nvcc=True)
+    leave(run(session, [python, "-m", "pytest", "tests", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def lint(session: nox.Session) -> None:
+    """Ruff and mypy."""
+    python = prepare(session, "tests", "lint")
+    for check in (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]):
+        code = run(session, [python, "-m", *check])
+        if code:
+            leave(code)
+
+
+@nox.session(python=False, default=False)
+def build(session: nox.Session) -> None:
+    """Build the CUDA extension and print what each kernel needs."""
+    python = prepare(session, "measure", nvcc=True)
+    leave(run(session, [python, "-m", "kernels.build", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def report(session: nox.Session) -> None:
+    """Render the page of a run: `nox -s report -- RUN`."""
+    python = prepare(session, "measure", "page")
+    leave(run(session, [python, "-m", "reports", "run", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def runs(session: nox.Session) -> None:
+    """List the runs of the store."""
+    python = prepare(session, "measure")
+    leave(run(session, [python, "-m", "harness", "runs", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def verify(session: nox.Session) -> None:
+    """Check every file of a run against its sums: `nox -s verify -- RUN`."""
+    python = prepare(session, "measure")
+    leave(run(session, [python, "-m", "harness", "verify", *session.posargs]))
+
+
+def prepare(session: nox.Session, *groups: str, nvcc: bool = False) -> str:
+    """The Python to run with: of the shared environment, brought up to date, or under --no-venv the one on PATH."""
+    os.chdir(ROOT)
+    if "--no-venv" in sys.argv:  # nox does not tell a session without a venv of its own
+        found = shutil.which("python3") or shutil.which("python")
+        return found or session.error("--no-venv: no python3 on PATH")
+    python = ENVIRONMENT / "bin" / "python"
+    if not python.exists():
+        must(session, [sys.executable, "-m", "virtualenv", "--quiet", str(ENVIRONMENT)])
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(constraints())]
+    must(session, [*pip, *requirements(*groups)])
+    if nvcc:
+        needed = session.run(str(python), "-m", "kernels.build", "--needs", silent=True, external=True, log=False)
+        if needed and needed.strip():
+            must(session, [*pip, needed.strip()])
+    return str(python)
+
+
+def requirements(*groups: str) -> list[str]:
+    """Everything that the groups of pyproject.toml ask for."""
+    project = nox.project.load_toml(ROOT / "pyproject.toml")
+    return list(dict.fromkeys(nox.project.dependency_groups(project, *groups)))
+
+
+def constraints() -> Path:
+    """The pins, with torch's replaced where SGEMV_TORCH asks for another."""
+    if TORCH is None:
+        return CONSTRAINTS
+    if not re.fullmatch(r"\d+\.\d+\.\d+(\+\w+)?", TORCH):
+        sys.stderr.write(f"SGEMV_TORCH: found {TORCH!r}, wanted a version such as 2.12.0\n")
+        raise SystemExit(WRONG_USAGE)
+    pins = re.sub(r"(?m)^torch==.*$", f"torch=={TORCH}", CONSTRAINTS.read_text())
+    ENVIRONMENT.parent.mkdir(exist_ok=True)
+    replaced = ENVIRONMENT.with_suffix(".txt")
+    replaced.write_text(pins)
+    return replaced
+
+
+def has_nvidia_gpu() -> bool:
+    """Whether the driver shows a GPU; the harness looks closer."""
+    return Path("/dev/nvidia0").exists() or Path("/dev/dxg").exists()
+
+
+def run(session: nox.Session, command: Sequence[str]) -> int:
+    """Run a child; its exit code."""
+    try:
+        session.run(*command, external=True, interrupt_timeout=INTERRUPT_S, terminate_timeout=INTERRUPT_S)
+    except CommandFailed as error:
+        code = getattr(error, "return_code", None)  # older nox has the code in the message alone
+        return code if code is not None else int((re.findall(r"-?\d+", str(error)) or ["6"])[-1])
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def must(session: nox.Session, command: Sequence[str]) -> None:
+    """Run a child that sets things up; leave if it fails."""
+    if run(session, command):
+        session.log("could not set the environment up: the lines above say why")
+        leave(INFRASTRUCTURE)
+
+
+def pytest_code(code: int) -> int:
+    """The suites leave with the project's codes; only an option that pytest itself does not know is pytest's own."""
+    return WRONG_USAGE if code == PYTEST_USAGE_ERROR else code
+
+
+def leave(code: int) -> None:
+    """End with `code`: nox itself only knows 0 and 1."""
+    if code:
+        raise SystemExit(code if code > 0 else INFRASTRUCTURE)

@@ -1,0 +1,172 @@
+"""A run's cases with what is computed from several of them: speed against `torch.matmul`, share of the limit, floors.
+
+A ratio is only ever taken between two kernels on one problem, by one timer, from one cache state, paired by trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness.model import Cache, Measurement, Problem, Role, Run, Verdict, Word
+from harness.roofline import bandwidth_gb_per_s
+from harness.stats import Interval, Summary, speedup, summarize
+from harness.timing import HEADLINE
+
+BASELINE = "torch.matmul"
+"""What every kernel is compared with."""
+
+FLOOR_MATTERS_NS = 10_000
+"""Below it the timer's own cost is a visible part of a figure, so the floor stands beside it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """How a launch was timed: rows of different ways are never compared."""
+
+    timer: str
+    cache: Cache
+
+    @property
+    def label(self) -> str:
+        """E.g. `graph, cold`."""
+        return f"{self.timer}, {self.cache}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One case's figures; those that need a passed verdict are None without it."""
+
+    measurement: Measurement
+    verdict: Verdict
+    summary: Summary | None
+    """Median with its interval, spread, number of samples."""
+    gb_per_s: float | None
+    """Least bytes over the median; None for the floor too."""
+    of_limit: Interval | None
+    """Speed as a fraction of the limit kernel's on the same problem, timer and cache."""
+    speedup: Interval | None
+    """Speed as a multiple of `BASELINE`'s on the same problem, timer and cache."""
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's name."""
+        return self.measurement.case.kernel
+
+    @property
+    def problem(self) -> Problem:
+        """What was computed."""
+        return self.measurement.case.problem
+
+    @property
+    def role(self) -> Role:
+        """The kernel's role."""
+        return self.measurement.case.role
+
+    @property
+    def way(self) -> Way:
+        """How it was timed."""
+        return way_of(self.measurement)
+
+    @property
+    def written_here(self) -> bool:
+        """A kernel to be judged: neither torch's own nor the limit or the floor."""
+        return self.role is Role.GEMV and not self.kernel.startswith("torch.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Everything that the page and the terminal show of a run's measurements."""
+
+    run: Run
+    rows: tuple[Row, ...]
+    """In order of measuring, floors included."""
+    problems: tuple[Problem, ...]
+    """In order of appearance; the floors' dummy problem is not one."""
+    kernels: tuple[str, ...]
+    """In order of the run's registry, without the floor."""
+    ways: tuple[Way, ...]
+    """The headline's timer first, cold before hot."""
+    headline: Way | None
+    """Whose figures stand first; None if nothing passed."""
+    floors: dict[Way, Summary]
+    """What the timer itself costs: the `empty` kernel's figures."""
+    limit: str | None
+    """Name of the limit kernel, None if it was not measured."""
+
+    def passed(self, way: Way) -> tuple[Row, ...]:
+        """Rows with figures by one way of timing, without the floor, by problem, then kernel."""
+        found = [r for r in self.rows if r.way == way and r.summary is not None and r.role is not Role.FLOOR]
+        return tuple(sorted(found, key=lambda r: (self.problems.index(r.problem), self.kernels.index(r.kernel))))
+
+    def find(self, kernel: str, problem: Problem, way: Way) -> Row | None:
+        """The row of one case, None if it is not in the run."""
+        return next((r for r in self.rows if (r.kernel, r.problem, r.way) == (kernel, problem, way)), None)
+
+
+def figures(run: Run) -> Figures:
+    """Compute every figure of `run`."""
+    by_case = {(m.case.problem, way_of(m), m.case.kernel): m for m in run.measurements}
+    limits = {(m.case.problem, way_of(m)): m for m in run.measurements if m.case.role is Role.LIMIT}
+    rows = tuple(_row(m, by_case, limits) for m in run.measurements)
+    measured = [r for r in rows if r.role is not Role.FLOOR]
+    ways = _ways(r.way for r in rows)
+    return Figures(
+        run=run,
+        rows=rows,
+        problems=tuple(dict.fromkeys(r.problem for r in measured)),
+        kernels=_kernels(run, measured),
+        ways=ways,
+        headline=next((w for w in ways if any(r.way == w and r.summary for r in measured)), None),
+        floors={r.way: r.summary for r in rows if r.role is Role.FLOOR and r.summary is not None},
+        limit=next((r.kernel for r in rows if r.role is Role.LIMIT), None),
+    )
+
+
+def way_of(measurement: Measurement) -> Way:
+    """How a measurement was timed."""
+    return Way(timer=measurement.case.timer, cache=measurement.case.cache)
+
+
+def verdict_of(measurement: Measurement) -> Verdict:
+    """The measurement's verdict, also where every trial was lost."""
+    if not measurement.trials:
+        return Verdict(word=Word.NOT_MEASURED, reason="no trial of it ended")
+    return measurement.verdict
+
+
+def _row(
+    m: Measurement,
+    by_case: dict[tuple[Problem, Way, str], Measurement],
+    limits: dict[tuple[Problem, Way], Measurement],
+) -> Row:
+    verdict = verdict_of(m)
+    summary = summarize(m) if verdict.word is Word.PASSED else None
+    place = (m.case.problem, way_of(m))
+    is_gemv = m.case.role is Role.GEMV and summary is not None
+    has_traffic = m.case.role is not Role.FLOOR and summary is not None
+    return Row(
+        measurement=m,
+        verdict=verdict,
+        summary=summary,
+        gb_per_s=bandwidth_gb_per_s(m.case.problem, summary.median_ns.estimate) if summary and has_traffic else None,
+        of_limit=speedup(m, limits[place]) if is_gemv and _usable(limits.get(place)) else None,
+        speedup=speedup(m, by_case[*place, BASELINE]) if is_gemv and _usable(by_case.get((*place, BASELINE))) else None,
+    )
+
+
+def _usable(measurement: Measurement | None) -> bool:
+    return measurement is not None and verdict_of(measurement).word is Word.PASSED
+
+
+def _ways(found: Iterable[Way]) -> tuple[Way, ...]:
+    """Each once: the headline's timer first, then by appearance; cold before hot."""
+    ways = list(dict.fromkeys(found))
+    timers = list(dict.fromkeys(w.timer for w in ways))
+    timers.sort(key=lambda timer: timer != HEADLINE)
+    return tuple(sorted(ways, key=lambda w: (timers.index(w.timer), w.cache is not Cache.COLD)))
+
+
+def _kernels(run: Run, measured: list[Row]) -> tuple[str, ...]:
+    present = dict.fromkeys(r.kernel for r in measured)
+    return (*(k for k in run.kernels if k in present), *(k for k in present if k not in run.kernels))

@@ -1,0 +1,180 @@
+"""Numbers, times and names for people: with unit, with sensible digits, and with «unknown» for what is not known."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from datetime import datetime
+
+from harness.model import Problem
+from harness.stats import Interval
+
+THIN = "\N{NARROW NO-BREAK SPACE}"
+"""Between digits in groups of three."""
+
+NBSP = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit."""
+
+NONE = "–"
+"""Stands where a figure has no meaning, such as the interval of one trial."""
+
+LONGEST_NAME = 80
+LONGEST_LINE = 400
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """`value` with at least `digits` significant digits, never in scientific notation: 1.723, 17.20, 1 014."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    before = math.floor(math.log10(abs(value))) + 1
+    return f"{value:,.{max(0, digits - max(before, 0))}f}".replace(",", THIN)
+
+
+def microseconds_figure(ns: float) -> str:
+    """A time in µs without its unit, for a column that names it."""
+    return significant(ns / 1e3)
+
+
+def microseconds(ns: float) -> str:
+    """A time in µs: `1.723 µs`."""
+    return f"{microseconds_figure(ns)}{NBSP}µs"
+
+
+def percent_figure(fraction: float) -> str:
+    """A fraction in % without its sign: two decimals below 0.1 %, one below 10 %, none from there on."""
+    value = fraction * 100
+    decimals = 0 if abs(value) >= 9.95 else 1 if abs(value) >= 0.095 or value == 0 else 2
+    return f"{value:.{decimals}f}"
+
+
+def percent(fraction: float) -> str:
+    """A fraction in %: `0.4 %`."""
+    return f"{percent_figure(fraction)}{NBSP}%"
+
+
+def plus_minus(interval: Interval) -> str:
+    """Half-width of the 95 % interval in %: `±0.4 %`; `no interval` where one trial cannot give it."""
+    half = interval.half_width
+    return "no interval" if half is None else f"±{percent(half)}"
+
+
+def microseconds_pm(interval: Interval) -> str:
+    """A time with its interval: `1.723 µs ±0.4 %`."""
+    return f"{microseconds(interval.estimate)} {plus_minus(interval)}"
+
+
+def signed_percent(fraction: float) -> str:
+    """A deviation in %, with sign: `+0.42 %`."""
+    return f"{fraction * 100:+.2f}{NBSP}%".replace("-", "−")
+
+
+def times_figure(ratio: float) -> str:
+    """A ratio: two decimals below 10."""
+    return f"{ratio:.2f}" if ratio < 9.995 else significant(ratio, 3)
+
+
+def times(ratio: float) -> str:
+    """A ratio: `1.42×`."""
+    return f"{times_figure(ratio)}×"
+
+
+def times_range(interval: Interval) -> str:
+    """A ratio with its interval: `1.42× (95 %: 1.40–1.44)`."""
+    if interval.low is None or interval.high is None:
+        return f"{times(interval.estimate)} (one trial: no interval)"
+    low, high = times_figure(interval.low), times_figure(interval.high)
+    return f"{times(interval.estimate)} (95{NBSP}%: {low}–{high})"
+
+
+def share_range(interval: Interval) -> str:
+    """A share in % with its interval: `94 % (95 %: 93–95)`."""
+    if interval.low is None or interval.high is None:
+        return f"{share(interval.estimate)} (one trial: no interval)"
+    low, high = interval.low * 100, interval.high * 100
+    return f"{share(interval.estimate)} (95{NBSP}%: {low:.1f}–{high:.1f})"
+
+
+def share(fraction: float) -> str:
+    """A share in %, one decimal: `94.2 %`."""
+    return f"{fraction * 100:.1f}{NBSP}%"
+
+
+def gb_per_s_figure(value: float) -> str:
+    """A bandwidth in GB/s (10⁹ bytes a second) without its unit."""
+    return significant(value, 3)
+
+
+def gb_per_s(value: float) -> str:
+    """A bandwidth: `3 910 GB/s`."""
+    return f"{gb_per_s_figure(value)}{NBSP}GB/s"
+
+
+def data_bytes(value: float) -> str:
+    """An amount of memory in the largest binary unit that leaves at least 1: `60 MiB`."""
+    unit = "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.4g}{NBSP}{unit}"
+
+
+def span(seconds: float) -> str:
+    """A length of time: `42 s`, `3 min 10 s`, `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}{NBSP}s"
+    if whole < 3600:
+        return f"{whole // 60}{NBSP}min {whole % 60}{NBSP}s"
+    return f"{whole // 3600}{NBSP}h {whole % 3600 // 60:02}{NBSP}min"
+
+
+def moment(iso: str) -> str:
+    """An ISO 8601 time in UTC as `14 May 2026, 09:12 UTC`; unreadable text as it is."""
+    try:
+        when = datetime.fromisoformat(iso)
+    except ValueError:
+        return line(iso)
+    return f"{when.day} {when:%b %Y, %H:%M} UTC"
+
+
+def count(number: int, one: str, more: str | None = None) -> str:
+    """`1 case`, `3 cases`."""
+    return f"{number:,}".replace(",", THIN) + f" {one if number == 1 else more or one + 's'}"
+
+
+def listing(parts: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+
+
+def name(text: str) -> str:
+    """A name fit to be shown: what has no glyph is written as its code, and a long one loses its middle."""
+    return _visible(text, LONGEST_NAME)
+
+
+def line(text: str) -> str:
+    """A line of text fit to be shown, as `name` but longer."""
+    return _visible(text, LONGEST_LINE)
+
+
+def problem(which: Problem) -> str:
+    """A problem's short name with all that differs from a plain float32 GEMV: `1024×128`, `64×64, float16`."""
+    shape = which.label.replace("x", "×")
+    layout = which.layout
+    extras = [which.dtype] if which.dtype != "float32" else []
+    extras += [f"{layout.order}-major"] if layout.order != "row" else []
+    extras += [f"row stride {layout.row_stride}"] if layout.row_stride is not None else []
+    extras += [f"first element {layout.first_element}"] if layout.first_element else []
+    extras += [f"seed {which.seed}"] if which.seed else []
+    return ", ".join([shape, *extras])
+
+
+def _visible(text: str, longest: int) -> str:
+    """Control, zero-width and direction characters can hide or reorder what is around them: show their codes."""
+    if len(text) > longest:
+        text = f"{text[: longest // 2]}…{text[-(longest // 2 - 1) :]}"
+    return "".join(f"⟨{ord(c):04X}⟩" if unicodedata.category(c) in _WITHOUT_GLYPH else c for c in text)
+
+
+_WITHOUT_GLYPH = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

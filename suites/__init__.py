@@ -1,0 +1,1 @@
+"""What is measured: pytest-benchmark files that put kernels on problems."""

@@ -1,0 +1,158 @@
+"""Wires kernels to the harness: options, cases, the session, and what pytest-benchmark is given."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from harness.bench import Bench
+from harness.errors import CommandError, Exit
+from harness.model import Case, Word
+from harness.store import Store
+from kernels import registry
+from suites import options as suite_options
+from suites.clock import DeviceClock
+from suites.progress import Progress
+from suites.record import benchmark_json, describe
+
+CLOCK = DeviceClock()
+"""What pytest-benchmark reads: it advances by measured samples alone."""
+
+BENCH = pytest.StashKey[Bench]()
+SELECTION = pytest.StashKey[suite_options.Selection]()
+CODES = pytest.StashKey[list[Exit]]()
+RUN_FOLDER = pytest.StashKey[Path]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of a bench."""
+    suite_options.add(parser.getgroup("sgemv", "SGEMV benchmarks"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse what cannot be meant, in one line, before anything is collected or built."""
+    config.stash[CODES] = []
+    config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used at all")  # a case that failed
+    if config.option.help:
+        return
+    try:
+        suite_options.refuse_conflicts(config)
+        config.stash[SELECTION] = suite_options.select(config, registry.kernels())
+    except CommandError as error:
+        pytest.exit(str(error), returncode=int(error.code))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test a case."""
+    if "case" in metafunc.fixturenames:
+        cases = metafunc.config.stash[SELECTION].cases(metafunc.module.PROBLEMS)
+        metafunc.parametrize("case", cases, ids=[case.id for case in cases])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every case reads the device clock, and pytest-benchmark groups it with the cases it may be compared with."""
+    for item in items:
+        case = _case_of(item)
+        if case is not None:
+            group = f"{case.problem.label} {case.timer} {case.cache}"
+            item.add_marker(pytest.mark.benchmark(timer=CLOCK.read, group=group, disable_gc=False))
+
+
+@pytest.fixture(scope="session")
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """The session's workers and draft, started by the first case."""
+    selection = request.config.stash[SELECTION]
+    total = sum(_case_of(item) is not None for item in request.session.items)
+    progress = Progress(request.config, total=total, trials=selection.options.trials)
+    store = Store(selection.store)
+    for path in store.recover():
+        progress.say(f"published what an earlier bench had measured before it was killed: {path}")
+    try:
+        with Bench(registry=registry, store=store, options=selection.options, on_result=progress.result) as started:
+            request.config.stash[BENCH] = started
+            yield started
+    except CommandError as error:
+        pytest.exit(str(error), returncode=int(error.code))
+    finally:
+        progress.close()
+
+
+@pytest.fixture
+def measure(bench: Bench, benchmark: BenchmarkFixture, request: pytest.FixtureRequest) -> Callable[[Case], None]:
+    """Measures a case, hands its samples to pytest-benchmark, and passes, skips or fails by the verdict."""
+
+    def run(case: Case) -> None:
+        try:
+            measurement = bench.measure(case)
+        except CommandError as error:
+            pytest.exit(str(error), returncode=int(error.code))
+        verdict = measurement.verdict
+        if verdict.word is Word.UNSUPPORTED:
+            pytest.skip(verdict.reason or "")
+        if verdict.word is not Word.PASSED:
+            request.config.stash[CODES].append(Exit.KERNEL)
+            pytest.fail(f"{verdict.word}: {verdict.reason}", pytrace=False)
+        samples = iter(measurement.samples_ns)
+        benchmark.extra_info.update(describe(measurement))
+        benchmark.pedantic(lambda: CLOCK.advance(next(samples)), rounds=len(measurement.samples_ns), iterations=1)
+
+    return run
+
+
+def _case_of(item: pytest.Item) -> Case | None:
+    callspec = getattr(item, "callspec", None)
+    return None if callspec is None else callspec.params.get("case")
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """No dots: the progress lines say more."""
+    if report.when == "call" and report.passed:
+        return "passed", "", "PASSED"
+    if report.skipped:
+        return "skipped", "", "SKIPPED"
+    if report.when == "call" and report.failed:
+        return "failed", "", "FAILED"
+    return None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Publish the run; leave with the highest code that applies."""
+    config = session.config
+    codes = [suite_options.exit_of(exitstatus), *config.stash[CODES]]
+    bench = config.stash.get(BENCH, None)
+    if bench is not None:
+        try:
+            _publish(config, bench, partial=exitstatus in {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
+        except CommandError as error:
+            codes.append(error.code)
+            sys.stderr.write(f"{error}\n")
+    session.exitstatus = max(codes)
+
+
+def _publish(config: pytest.Config, bench: Bench, *, partial: bool) -> None:
+    selection = config.stash[SELECTION]
+    text = benchmark_json(config)
+    if text is not None:
+        (bench.kept / "pytest-benchmark.json").write_text(text, encoding="utf-8")
+    folder = bench.publish(partial=partial)
+    if folder is None:
+        return
+    config.stash[RUN_FOLDER] = folder
+    if selection.ref is not None:
+        bench.store.set_ref(selection.ref, folder.name)
+    if selection.path_file is not None:
+        selection.path_file.write_text(f"{folder}\n", encoding="utf-8")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Where the run is."""
+    folder = config.stash.get(RUN_FOLDER, None)
+    if folder is not None and config.stash[SELECTION].path_file is None:
+        terminalreporter.write_line(f"run:    {folder}")
+        terminalreporter.write_line(f"report: {Path(sys.executable).name} -m reports run {os.fspath(folder)}")

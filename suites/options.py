@@ -1,0 +1,177 @@
+"""The options of a bench, and what they select. A wrong value is one line that lists the right ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.bench import ALWAYS, cases_for
+from harness.device import Usability, gpu_status, installed_torch
+from harness.errors import CommandError, Exit
+from harness.model import Cache, Case, Kernel, Options, Problem
+from harness.nvml import Nvml
+from harness.problems import parse_shape
+from harness.store import check_ref_name, store_root
+from harness.timing import timers
+
+BASELINE = "torch.matmul"
+"""Measured whatever kernels are asked for: every speed on the page is against it."""
+
+TRIALS, QUICK_TRIALS = 5, 3
+MAX_TIME_S, QUICK_MAX_TIME_S = 0.15, 0.03
+
+REFUSED = {
+    "numprocesses": "-n (xdist): pytest-benchmark measures nothing under it, and two processes would share the device",
+    "benchmark_skip": "--benchmark-skip: nothing would be measured",
+    "benchmark_disable": "--benchmark-disable: nothing would be measured",
+    "benchmark_cprofile": "--benchmark-cprofile: the timed work is not in this process",
+}
+"""Options of other plugins that would silently measure nothing, by the name that pytest gives them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What this session was asked to measure, and where to."""
+
+    kernels: tuple[Kernel, ...]
+    problems: tuple[Problem, ...] | None
+    """None: the suite's own."""
+    timers: tuple[str, ...]
+    caches: tuple[Cache, ...]
+    options: Options
+    store: Path
+    ref: str | None
+    path_file: Path | None
+
+    def cases(self, problems: Sequence[Problem]) -> list[Case]:
+        """The selected cases on the suite's problems, or on those of --shape."""
+        device_type = self.options.device.split(":")[0]
+        return cases_for(self.kernels, self.problems or problems, self.timers, self.caches, device_type)
+
+
+def add(group: Any) -> None:
+    """Declare the options. All are text here: `select` checks them, so that every error reads the same."""
+    named = {
+        "--kernel": "measure only this kernel, beside torch.matmul, read and empty (repeatable)",
+        "--shape": "measure this problem, as MxK, instead of the suite's (repeatable)",
+        "--timer": "measure only with this timer (repeatable)",
+        "--cache": "measure only with operands cold or hot (repeatable)",
+    }
+    for name, text in named.items():
+        group.addoption(name, action="append", default=[], help=text)
+    group.addoption("--trials", help=f"worker processes, the unit of repetition (default {TRIALS})")
+    group.addoption("--max-time", help=f"seconds a case and trial (default {MAX_TIME_S})")
+    group.addoption("--quick", action="store_true", help="a coarse look: fewer trials, less time, cold only")
+    group.addoption("--device", help="cuda, cuda:N or cpu (default: cuda where there is a GPU, else cpu)")
+    group.addoption("--store", help="folder of runs (default: SGEMV_STORE, else artifacts/)")
+    group.addoption("--ref", help="let this name mean the run, e.g. baseline")
+    group.addoption("--path-file", help="write the run's folder into this file")
+
+
+def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
+    """The selection that the command line names.
+
+    Raises:
+        CommandError: a wrong value (USAGE), or a GPU that cannot be used (INFRASTRUCTURE).
+    """
+    quick = bool(config.option.quick)
+    ref = config.option.ref
+    if ref is not None:
+        check_ref_name(ref)
+    caches = _choose("--cache", config.option.cache, [str(cache) for cache in Cache])
+    return Selection(
+        kernels=_kernels(config.option.kernel, kernels),
+        problems=_problems(config.option.shape),
+        timers=tuple(_choose("--timer", config.option.timer, list(timers()))),
+        caches=(Cache.COLD,) if quick and not config.option.cache else tuple(Cache(cache) for cache in caches),
+        options=Options(
+            trials=int(_number("--trials", config.option.trials, QUICK_TRIALS if quick else TRIALS, 1, 1000)),
+            max_time_s=_number(
+                "--max-time", config.option.max_time, QUICK_MAX_TIME_S if quick else MAX_TIME_S, 1e-3, 3600
+            ),
+            quick=quick,
+            device=_device(config.option.device),
+            command=tuple(sys.argv),
+        ),
+        store=store_root(config.option.store),
+        ref=ref,
+        path_file=Path(config.option.path_file) if config.option.path_file else None,
+    )
+
+
+def refuse_conflicts(config: pytest.Config) -> None:
+    """Raise CommandError (USAGE) for what would silently measure nothing."""
+    for name, reason in REFUSED.items():
+        if getattr(config.option, name, None):
+            raise CommandError(f"{reason}; leave it out", Exit.USAGE)
+    if not config.pluginmanager.hasplugin("benchmark"):
+        raise CommandError("-p no:benchmark: the suites need pytest-benchmark; leave it out", Exit.USAGE)
+    if config.option.benchmark_min_rounds != 5:
+        raise CommandError("--benchmark-min-rounds: has no effect here; use --max-time", Exit.USAGE)
+
+
+def exit_of(pytest_status: int) -> Exit:
+    """What pytest's own exit status means here. A failed test has put its own code beside it."""
+    by_status = {
+        pytest.ExitCode.OK: Exit.FINE,
+        pytest.ExitCode.TESTS_FAILED: Exit.KERNEL,
+        pytest.ExitCode.INTERRUPTED: Exit.INTERRUPTED,
+        pytest.ExitCode.INTERNAL_ERROR: Exit.INFRASTRUCTURE,
+        pytest.ExitCode.USAGE_ERROR: Exit.USAGE,
+        pytest.ExitCode.NO_TESTS_COLLECTED: Exit.USAGE,
+    }
+    return by_status[pytest.ExitCode(pytest_status)]
+
+
+def _choose(option: str, wanted: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The wanted of the known, all if none is named, in the order of the known."""
+    for name in wanted:
+        if name not in known:
+            raise CommandError(f"{option}: found {name!r}, wanted one of: {', '.join(known)}", Exit.USAGE)
+    return [name for name in known if not wanted or name in wanted]
+
+
+def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> tuple[Kernel, ...]:
+    chosen = set(_choose("--kernel", wanted, list(kernels)))
+    return tuple(k for k in kernels.values() if k.name in chosen or k.name == BASELINE or k.role in ALWAYS)
+
+
+def _problems(shapes: Sequence[str]) -> tuple[Problem, ...] | None:
+    try:
+        return tuple(dict.fromkeys(parse_shape(shape) for shape in shapes)) or None
+    except ValueError as error:
+        raise CommandError(str(error), Exit.USAGE) from error
+
+
+def _number(option: str, text: str | None, default: float, least: float, most: float) -> float:
+    if text is None:
+        return default
+    whole = isinstance(default, int)
+    try:
+        value: float = int(text) if whole else float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most:
+        kind = "a whole number" if whole else "a number"
+        raise CommandError(f"{option}: found {text!r}, wanted {kind} from {least:g} to {most:g}", Exit.USAGE)
+    return value
+
+
+def _device(wanted: str | None) -> str:
+    """As torch names it. A GPU that is there but cannot be used is an error, never a silent CPU run."""
+    kind, _, index = (wanted or "").partition(":")
+    if kind == "cpu" and not index:
+        return "cpu"
+    if wanted is not None and not (kind == "cuda" and (index == "" or index.isdecimal()) and wanted != "cuda:"):
+        raise CommandError(f"--device: found {wanted!r}, wanted cuda, cuda:N or cpu", Exit.USAGE)
+    status = gpu_status(Nvml.open(), installed_torch())
+    if status.word is Usability.UNUSABLE or (status.word is Usability.NONE and wanted is not None):
+        raise CommandError(f"{wanted or 'the GPU'} cannot be used: {status.reason}", Exit.INFRASTRUCTURE)
+    if status.word is Usability.NONE:
+        return "cpu"
+    return f"cuda:{int(index or 0)}"

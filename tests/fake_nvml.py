@@ -1,0 +1,175 @@
+"""A stand-in for the pynvml module: GPUs as they are told to be, failing as they are told to fail.
+
+Error classes and constants are pynvml's own, which exist without a driver. Asking for a function that pynvml does not
+have is a mistake in the code under test and fails loudly; one listed in `missing` is absent, as in an older version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+
+
+@dataclass(kw_only=True)
+class FakeGpu:
+    """One GPU, or one MIG instance of `parent`; change it between readings to play a story."""
+
+    uuid: str = "GPU-8f1c7a52-0b3d-4e6f-9a1b-2c3d4e5f6071"
+    bus_id: str = "00000000:1B:00.0"
+    name: str = "NVIDIA H200"
+    sm_clock_mhz: int = 1980
+    memory_clock_mhz: int = 3201
+    temperature_c: int = 41
+    instant_power_mw: int | None = 121_500
+    """None: the field exists, but this GPU answers it with «not supported»."""
+    average_power_mw: int = 118_000
+    reasons: int = 0x0
+    mig_mode: int = 0
+    processes: dict[int, str] = field(default_factory=dict)
+    """Name by process id."""
+    parent: FakeGpu | None = None
+    errors: dict[str, int] = field(default_factory=dict)
+    """NVML error code by function."""
+    lost: bool = False
+    """True: every call on it says that the GPU is lost."""
+
+
+class FakeNvml:
+    """What `Nvml.open` takes for pynvml."""
+
+    def __init__(
+        self,
+        gpus: list[FakeGpu] | None = None,
+        *,
+        init_error: int | None = None,
+        missing: set[str] | None = None,
+        missing_in_driver: set[str] | None = None,
+        text_as_bytes: bool = False,
+        cuda_driver_version: int = 13000,
+    ) -> None:
+        self.gpus = [FakeGpu()] if gpus is None else gpus
+        self.missing = missing or set()
+        self.open_count = 0
+        self._init_error = init_error
+        self._missing_in_driver = missing_in_driver or set()
+        self._text_as_bytes = text_as_bytes
+        self._functions = self._system(cuda_driver_version) | self._readings() | self._facts()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.missing:
+            raise AttributeError(name)
+        if name not in self._functions:
+            if name.startswith("nvml") and callable(getattr(pynvml, name)):
+                raise NotImplementedError(f"the fake does not play {name}")
+            return getattr(pynvml, name)
+        return lambda *arguments: self._call(name, *arguments)
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        if not self.open_count and name != "nvmlInit":
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_UNINITIALIZED)
+        if name in self._missing_in_driver:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+        if arguments and isinstance(arguments[0], FakeGpu):
+            if arguments[0].lost:
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+            if name in arguments[0].errors:
+                raise pynvml.NVMLError(arguments[0].errors[name])
+        return self._functions[name](*arguments)
+
+    def _text(self, text: str) -> str | bytes:
+        return text.encode() if self._text_as_bytes else text
+
+    def _init(self) -> None:
+        if self._init_error is not None:
+            raise pynvml.NVMLError(self._init_error)
+        self.open_count += 1
+
+    def _shutdown(self) -> None:
+        self.open_count -= 1
+
+    def _find(self, attribute: str, key: bytes) -> FakeGpu:
+        for gpu in self.gpus:
+            if getattr(gpu, attribute).encode() == key:
+                return gpu
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+
+    def _process_name(self, pid: int) -> str | bytes:
+        for gpu in self.gpus:
+            if gpu.processes.get(pid):
+                return self._text(gpu.processes[pid])
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+
+    def _system(self, cuda_driver_version: int) -> dict[str, Callable[..., Any]]:
+        return {
+            "nvmlInit": self._init,
+            "nvmlShutdown": self._shutdown,
+            "nvmlSystemGetDriverVersion": lambda: self._text("580.159.04"),
+            "nvmlSystemGetCudaDriverVersion": lambda: cuda_driver_version,
+            "nvmlSystemGetCudaDriverVersion_v2": lambda: cuda_driver_version,
+            "nvmlSystemGetProcessName": self._process_name,
+            "nvmlDeviceGetCount": lambda: sum(gpu.parent is None for gpu in self.gpus),
+            "nvmlDeviceGetHandleByUUID": lambda uuid: self._find("uuid", uuid),
+            "nvmlDeviceGetHandleByPciBusId": lambda bus_id: self._find("bus_id", bus_id),
+            "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": _parent,
+        }
+
+    def _readings(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "nvmlDeviceGetClockInfo": _clock,
+            "nvmlDeviceGetTemperature": _temperature,
+            "nvmlDeviceGetTemperatureV": _temperature,
+            "nvmlDeviceGetFieldValues": _field_values,
+            "nvmlDeviceGetPowerUsage": lambda gpu: gpu.average_power_mw,
+            "nvmlDeviceGetCurrentClocksEventReasons": lambda gpu: gpu.reasons,
+            "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: gpu.reasons,
+            "nvmlDeviceGetComputeRunningProcesses": lambda gpu: [SimpleNamespace(pid=pid) for pid in gpu.processes],
+        }
+
+    def _facts(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "nvmlDeviceGetName": lambda gpu: self._text(gpu.name),
+            "nvmlDeviceGetUUID": lambda gpu: self._text(gpu.uuid),
+            "nvmlDeviceGetPciInfo": lambda gpu: SimpleNamespace(busId=self._text(gpu.bus_id)),
+            "nvmlDeviceGetVbiosVersion": lambda _: self._text("96.00.D0.00.03"),
+            "nvmlDeviceGetEnforcedPowerLimit": lambda _: 650_000,
+            "nvmlDeviceGetPowerManagementLimit": lambda _: 700_000,
+            "nvmlDeviceGetPowerManagementDefaultLimit": lambda _: 700_000,
+            "nvmlDeviceGetMaxClockInfo": lambda _, kind: {1: 1980, 2: 3201}[kind],
+            "nvmlDeviceGetApplicationsClock": lambda _, kind: {1: 1830, 2: 3201}[kind],
+            "nvmlDeviceGetEccMode": lambda _: [1, 1],
+            "nvmlDeviceGetMigMode": lambda gpu: [gpu.mig_mode, gpu.mig_mode],
+            "nvmlDeviceGetPersistenceMode": lambda _: 1,
+            "nvmlDeviceGetComputeMode": lambda _: 0,
+        }
+
+
+def _parent(gpu: FakeGpu) -> FakeGpu:
+    if gpu.parent is None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
+    return gpu.parent
+
+
+def _clock(gpu: FakeGpu, kind: int) -> int:
+    """An instance has no clocks of its own."""
+    if gpu.parent is not None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+    return {1: gpu.sm_clock_mhz, 2: gpu.memory_clock_mhz}[kind]
+
+
+def _temperature(gpu: FakeGpu, sensor: int) -> int:
+    assert sensor == 0
+    return gpu.temperature_c
+
+
+def _field_values(gpu: FakeGpu, fields: list[int]) -> list[Any]:
+    assert fields == [186]
+    supported = gpu.instant_power_mw is not None
+    answer = pynvml.c_nvmlFieldValue_t(fieldId=186)
+    answer.nvmlReturn = pynvml.NVML_SUCCESS if supported else pynvml.NVML_ERROR_NOT_SUPPORTED
+    answer.valueType = pynvml.NVML_VALUE_TYPE_UNSIGNED_INT
+    answer.value.uiVal = gpu.instant_power_mw if supported else 0
+    return [answer]

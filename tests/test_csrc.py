@@ -1,0 +1,139 @@
+"""csrc: how kernels are declared, and what the compiler makes of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.model import Role
+from kernels import ptxas
+from kernels.build import build
+from kernels.declarations import CSRC, DeclarationError, declarations, parse
+from tests.built import library
+
+
+def test_the_three_kernels_are_declared_with_their_contracts() -> None:
+    """Name, rule for K and alignment stand in the sources as mission.md's table gives them."""
+    found = {d.name: (d.k_rule, d.k_value, d.alignment_bytes) for d in declarations().values() if d.role is Role.GEMV}
+    assert found == {
+        "sgemv_k32_f32": ("K_MULTIPLE_OF", 32, 4),
+        "sgemv_k128_f32x4": ("K_MULTIPLE_OF", 128, 16),
+        "sgemv_k16_f32": ("K_EQUAL_TO", 16, 4),
+        "sgemv_cpu_f32": ("K_ANY", 1, 4),
+    }
+
+
+def test_read_has_several_named_variants() -> None:
+    """The limit is the fastest of six ways to read on CUDA."""
+    names = [d.name for d in declarations().values() if d.role is Role.LIMIT and d.device_type == "cuda"]
+    assert names == [
+        "read_warp_a_row",
+        "read_128_a_row",
+        "read_512_a_row",
+        "read_stream_2",
+        "read_stream_4",
+        "read_stream_8",
+    ]
+
+
+def test_a_source_without_a_declaration_is_refused(tmp_path: Path) -> None:
+    """The message names the file."""
+    source = tmp_path / "mine.cu"
+    source.write_text("__global__ void mine() {}\n")
+    with pytest.raises(DeclarationError, match=r"mine\.cu:1: declares no kernel, wanted a line: SGEMV_KERNEL\("):
+        parse(source)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'SGEMV_KERNEL(mine, K_MULTIPLES, 32, 4, "summary") {',
+        'SGEMV_KERNEL(mine, K_MULTIPLE_OF, 0, 4, "summary") {',
+        'SGEMV_KERNEL(mine, K_MULTIPLE_OF, 32, 5, "summary") {',
+        "SGEMV_KERNEL(mine, K_MULTIPLE_OF, 32, 4, summary) {",
+        "SGEMV_KERNEL(mine,",
+        'SGEMV_KERNEL (mine, K_MULTIPLE_OF, 32, 4, "summary") {',
+    ],
+)
+def test_a_malformed_declaration_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
+    """File and line lead to it, and the wanted form is given."""
+    source = tmp_path / "mine.cu"
+    source.write_text(f"// idea\n\n{line}\n")
+    with pytest.raises(DeclarationError, match=r"mine\.cu:3: found '.*', wanted on one line: SGEMV_KERNEL\(name"):
+        parse(source)
+
+
+def test_a_name_declared_twice_is_refused_with_both_places(tmp_path: Path) -> None:
+    """One name, one kernel."""
+    for name in ("first.cu", "second.cu"):
+        (tmp_path / name).write_text('SGEMV_KERNEL(same, K_ANY, 1, 4, "summary") {\n')
+    with pytest.raises(ValueError, match=r"second\.cu:1: kernel 'same' is already declared in .*first\.cu:1; rename"):
+        declarations(tmp_path)
+
+
+LOG = """\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function '_ZN5sgemv18read_stream_kernelILi8EEEvPKfS2_Pfll' for 'sm_90'
+ptxas info    : Function properties for _ZN5sgemv18read_stream_kernelILi8EEEvPKfS2_Pfll
+    24 bytes stack frame, 16 bytes spill stores, 20 bytes spill loads
+ptxas info    : Used 34 registers, used 1 barriers, 1024 bytes smem, 392 bytes cmem[0]
+ptxas info    : Compile time = 17.235 ms
+ptxas info    : Compiling entry function '_Z5plainPf' for 'sm_100'
+ptxas info    : Function properties for _Z6helperf
+    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
+ptxas info    : Function properties for _Z5plainPf
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 4 registers, used 0 barriers
+"""
+
+
+def test_the_words_of_ptxas_become_records() -> None:
+    """Registers, spills, stack and shared memory of each entry; a helper's figures are not taken for the entry's."""
+    first, second = ptxas.parse(LOG)
+    assert (first.function, first.arch) == ("_ZN5sgemv18read_stream_kernelILi8EEEvPKfS2_Pfll", "sm_90")
+    assert (first.registers, first.spill_store_bytes, first.spill_load_bytes) == (34, 16, 20)
+    assert (first.stack_bytes, first.static_shared_bytes) == (24, 1024)
+    assert (second.function, second.arch, second.registers, second.stack_bytes) == ("_Z5plainPf", "sm_100", 4, 0)
+
+
+@pytest.mark.parametrize("with_tool", [True, False])
+def test_names_are_readable_with_and_without_a_demangler(*, with_tool: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways give the same names, without parameters."""
+    if not with_tool:
+        monkeypatch.setattr(shutil, "which", lambda _: None)
+    wanted = {
+        "_ZN5sgemv18read_stream_kernelILi8EEEvPKfS2_Pfll": "sgemv::read_stream_kernel<8>",
+        "_ZN5sgemv16read_rows_kernelILi32ELi4ELi4EEEvPKfS2_Pfll": "sgemv::read_rows_kernel<32, 4, 4>",
+        "_Z5plainPf": "plain",
+    }
+    assert ptxas.demangle(wanted) == wanted
+
+
+def test_no_kernel_spills() -> None:
+    """Every declared kernel is in the table of resources, for every architecture, without spills."""
+    record = library("cuda").record
+    functions = {row.function for row in record.resources}
+    assert {"sgemv::sgemv_k32_f32_kernel", "sgemv::sgemv_k128_f32x4_kernel", "sgemv::empty_kernel"} <= functions
+    assert {row.arch for row in record.resources} == set(record.architectures)
+    assert all(row.spill_store_bytes == row.spill_load_bytes == 0 for row in record.resources)
+
+
+def test_ptx_of_the_stream_kernels_reads_16_bytes_at_a_time() -> None:
+    """The read variants keep the loads that their names promise."""
+    ptx = (library("cuda").directory / "ptx" / "read.ptx").read_text()
+    body = ptx[ptx.index(".entry _ZN5sgemv18read_stream_kernelILi8EEE") :]
+    body = body[: body.index("\n}\n")]
+    # 8 in the main loop, 1 in its rest, 1 for the first and 1 for the further vectors of x
+    assert body.count("ld.global.nc.L1::no_allocate.L2::256B.v4.f32") == 11
+
+
+def test_machine_code_does_not_depend_on_the_folder(tmp_path: Path) -> None:
+    """Two checkouts and two caches give the same hashes of device code."""
+    checkout = tmp_path / "another" / "checkout" / "csrc"
+    shutil.copytree(CSRC, checkout)
+    again = build("cuda", cache_dir=tmp_path / "cache", csrc=checkout)
+    assert again.directory != library("cuda").directory
+    assert again.record.device_code_sha256 == library("cuda").record.device_code_sha256
+    assert set(again.record.device_code_sha256) >= {f"read.cu:{arch}" for arch in again.record.architectures}

@@ -1,0 +1,111 @@
+"""The registry: what is in it, what each kernel takes, and that it is light to import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.model import Layout, Operands, Problem, Role
+from kernels import registry
+from tests.built import loaded, shared_cache
+
+
+def test_names_and_roles() -> None:
+    """Torch's two, the declared, the limit and the floor."""
+    assert {name: kernel.role for name, kernel in registry.kernels().items()} == {
+        "torch.matmul": Role.GEMV,
+        "torch.mv": Role.GEMV,
+        "sgemv_k128_f32x4": Role.GEMV,
+        "sgemv_k16_f32": Role.GEMV,
+        "sgemv_k32_f32": Role.GEMV,
+        "sgemv_cpu_f32": Role.GEMV,
+        "read": Role.LIMIT,
+        "empty": Role.FLOOR,
+    }
+
+
+def test_devices() -> None:
+    """CUDA kernels need CUDA, the C++ one the CPU; the rest run on both."""
+    devices = {name: kernel.devices for name, kernel in registry.kernels().items()}
+    assert devices["sgemv_k32_f32"] == ("cuda",)
+    assert devices["sgemv_cpu_f32"] == ("cpu",)
+    assert all(devices[name] == ("cuda", "cpu") for name in ("torch.matmul", "torch.mv", "read", "empty"))
+    assert {variant.devices for variant in registry.kernels()["read"].variants} == {("cuda",), ("cpu",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "reason"),
+    [
+        ("sgemv_k32_f32", Problem(m=4, k=100), "K=100 is not a multiple of 32"),
+        ("sgemv_k128_f32x4", Problem(m=4, k=64), "K=64 is not a multiple of 128"),
+        ("sgemv_k16_f32", Problem(m=4, k=0), "K=0 is not 16"),
+        ("sgemv_k32_f32", Problem(m=4, k=0), None),
+        ("sgemv_k32_f32", Problem(m=4, k=64, dtype="float16"), "dtype is float16, wanted float32"),
+        ("sgemv_k32_f32", Problem(m=4, k=64, n=2), "n=2 columns of x, wanted 1"),
+        ("sgemv_k32_f32", Problem(m=4, k=64, layout=Layout(order="col")), "A's order is 'col', wanted 'row'"),
+        ("read", Problem(m=4, k=64, layout=Layout(row_stride=96)), "A's row stride is 96, wanted 64 (packed)"),
+        ("sgemv_k32_f32", Problem(m=4, k=64, layout=Layout(row_stride=64, first_element=1)), None),
+        (
+            "sgemv_k128_f32x4",
+            Problem(m=4, k=128, layout=Layout(first_element=1)),
+            "A starts 4 bytes past a multiple of 16 bytes, wanted none",
+        ),
+        ("torch.matmul", Problem(m=4, k=100, n=3, dtype="float16"), None),
+        ("torch.mv", Problem(m=4, k=100, n=3), "n=3 columns of x, wanted 1"),
+    ],
+)
+def test_unsupported_gives_the_reason(name: str, problem: Problem, reason: str | None) -> None:
+    """A reason in words, or None."""
+    assert registry.kernels()[name].unsupported(problem) == reason
+
+
+@pytest.mark.parametrize("name", ["torch.matmul", "torch.mv", "sgemv_cpu_f32"])
+def test_bound_kernels_compute_in_place(name: str) -> None:
+    """A launch writes into the operands that it was bound to: 1·1 + 2·10 = 21, 3·1 + 4·10 = 43."""
+    loaded("cpu")
+    operands = Operands(a=torch.tensor([[1.0, 2.0], [3.0, 4.0]]), x=torch.tensor([[1.0], [10.0]]), y=torch.zeros(2, 1))
+    launch = registry.kernels()[name].bind(operands)
+    assert operands.y.tolist() == [[0.0], [0.0]]
+    launch()
+    assert operands.y.tolist() == [[21.0], [43.0]]
+
+
+def test_read_and_empty_bind_by_device() -> None:
+    """On the CPU they are the CPU's."""
+    loaded("cpu")
+    operands = Operands(a=torch.ones(2, 2), x=torch.ones(2, 1), y=torch.zeros(2, 1))
+    registry.kernels()["empty"].bind(operands)()
+    assert operands.y.tolist() == [[0.0], [0.0]]
+    registry.kernels()["read"].bind(operands)()
+    assert operands.y.tolist() == [[6.0], [6.0]]
+
+
+def test_a_cuda_kernel_is_not_bound_to_cpu_operands() -> None:
+    """The message says what was found and what was wanted."""
+    operands = Operands(a=torch.ones(2, 32), x=torch.ones(32, 1), y=torch.zeros(2, 1))
+    with pytest.raises(RuntimeError, match="sgemv_k32_f32: a is on cpu, wanted cuda"):
+        registry.kernels()["sgemv_k32_f32"].bind(operands)
+
+
+@pytest.mark.parametrize("taken", ["read", "empty"])
+def test_a_declared_name_that_is_taken_is_refused(tmp_path: Path, taken: str) -> None:
+    """Both places are named."""
+    (tmp_path / "mine.cu").write_text(f'SGEMV_KERNEL({taken}, K_ANY, 1, 4, "mine") {{\n')
+    with pytest.raises(ValueError, match=rf"mine\.cu:1: kernel '{taken}' is already in .*registry\.py; rename it"):
+        registry.kernels(tmp_path)
+
+
+def test_preparing_imports_no_torch() -> None:
+    """The parent process lists and builds kernels without torch, hence without a CUDA context."""
+    loaded("cpu")
+    program = (
+        "import sys; from kernels import registry; registry.kernels(); built, = registry.prepare('cpu'); "
+        "assert built.library.is_file(); assert 'torch' not in sys.modules and 'pynvml' not in sys.modules"
+    )
+    environment = {"PATH": "/usr/bin:/bin:/usr/local/bin", "SGEMV_CACHE": str(shared_cache()), "PYTHONPATH": "."}
+    root = Path(registry.__file__).parents[1]
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=root, timeout=120)
