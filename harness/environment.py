@@ -117,8 +117,9 @@ ENVIRONMENT_KEYS: dict[str, EnvironmentKey] = dict(
 )
 """Every key of `Environment.values`, in the order in which they are shown."""
 
-RECORDED_VARIABLES = re.compile(r"(CUDA|NVIDIA|PYTORCH|CUBLAS)_\w+|OMP_NUM_THREADS")
-"""Names of the environment variables that are recorded; no other is looked at."""
+RECORDED_VARIABLES = re.compile(r"(CUDA|NVIDIA(?!_REQUIRE_)|PYTORCH|CUBLAS)_\w+|OMP_NUM_THREADS")
+"""Names of the environment variables that are recorded; no other is looked at. NVIDIA_REQUIRE_… only tell a container's
+start which drivers its image accepts."""
 
 LEFT_OUT = "(left out)"
 """Stands for the value of a variable that looks like a secret."""

@@ -262,7 +262,7 @@ class Environment(Record):
     """Whatever could change a number. One flat table: key → value, None where it could not be had."""
 
     values: dict[str, str | int | float | bool | None]
-    """By key, e.g. `gpu_name`, `driver_version`; `device.ENVIRONMENT_KEYS` describes each."""
+    """By key, e.g. `gpu_name`, `driver_version`; `environment.ENVIRONMENT_KEYS` describes each."""
     unknown: dict[str, str] = field(default_factory=dict)
     """Why a value is None, by key."""
 

@@ -130,7 +130,7 @@ class Worker:
 
     def _gate(self, bench: Workbench, kernel: Kernel) -> Verdict:
         if kernel.name not in bench.verdicts:
-            verdicts = [bench.gate.check(each, self._stray_launch) for each in (kernel.variants or (kernel,))]
+            verdicts = [bench.gate.check(each, self._stray_launch) for each in self._variants(kernel)]
             bench.verdicts[kernel.name] = next((v for v in verdicts if v.word is not Word.PASSED), verdicts[0])
         return bench.verdicts[kernel.name]
 
@@ -143,14 +143,20 @@ class Worker:
 
     def _fastest(self, kernel: Kernel, timer: Timer, sets: OperandSets, max_time_s: float) -> Kernel:
         """The variant with the least median in a short measurement; the figure itself is measured afresh."""
-        if len(kernel.variants) < 2:
-            return kernel.variants[0] if kernel.variants else kernel
-        share_s = max_time_s / len(kernel.variants)
+        variants = self._variants(kernel)
+        if len(variants) == 1:
+            return variants[0]
+        share_s = max_time_s / len(variants)
 
         def median_ns(variant: Kernel) -> float:
             return statistics.median(timer.measure(_bind(variant, sets), self._device, share_s).samples_ns)
 
-        return min(kernel.variants, key=median_ns)
+        return min(variants, key=median_ns)
+
+    def _variants(self, kernel: Kernel) -> list[Kernel]:
+        """The ways to compute `kernel` on this device; itself where it has no variants."""
+        device_type = self._device.split(":")[0]
+        return [variant for variant in kernel.variants if device_type in variant.devices] or [kernel]
 
     def _set_count(self, case: Case) -> int:
         if case.role is Role.FLOOR:

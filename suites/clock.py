@@ -4,15 +4,20 @@ from __future__ import annotations
 
 
 class DeviceClock:
-    """Seconds that only `advance` moves."""
+    """Seconds that only `advance` moves, and that start at zero again after each reading.
+
+    A round reads it twice, around one `advance`: 0, then the sample, digit for digit. A running total would add its own
+    rounding to every sample.
+    """
 
     def __init__(self) -> None:
         self._now_s = 0.0
 
     def read(self) -> float:
-        """The time, in s."""
-        return self._now_s
+        """The time since the last reading, in s."""
+        now_s, self._now_s = self._now_s, 0.0
+        return now_s
 
     def advance(self, ns: float) -> None:
-        """Let `ns` pass. From zero each time: a small duration would lose digits against a large time."""
-        self._now_s = ns * 1e-9 if self._now_s == 0.0 else self._now_s + ns * 1e-9
+        """Let `ns` pass."""
+        self._now_s += ns / 1e9

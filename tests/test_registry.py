@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,6 @@ def test_preparing_imports_no_torch() -> None:
         "import sys; from kernels import registry; registry.kernels(); built, = registry.prepare('cpu'); "
         "assert built.library.is_file(); assert 'torch' not in sys.modules and 'pynvml' not in sys.modules"
     )
-    environment = {"PATH": "/usr/bin:/bin:/usr/local/bin", "SGEMV_CACHE": str(shared_cache()), "PYTHONPATH": "."}
+    environment = {**os.environ, "SGEMV_CACHE": str(shared_cache())}
     root = Path(registry.__file__).parents[1]
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=root, timeout=120)

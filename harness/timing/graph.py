@@ -44,7 +44,7 @@ def measure_graph(launches: Sequence[Launch], device: str, max_time_s: float) ->
     import torch
 
     with torch.cuda.device(device), collector_off():
-        per_launch = kernel_nodes(_capture(launches, 1))
+        per_launch = kernel_nodes(_capture(launches[:1], 1))
         if per_launch == 0:
             raise NotMeasurable("a captured launch holds no kernel: it ran on another stream or does nothing")
         once = math.ceil(FIRST_LAUNCHES / len(launches))

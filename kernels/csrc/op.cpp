@@ -1,5 +1,5 @@
 // All that knows torch: checks operands, finds the caller's stream, registers ops. Built on the LibTorch stable ABI, so
-// that one library loads in every torch from 2.11 on, CPU-only ones included (nothing here links against libtorch_cuda).
+// that one library loads in every torch from 2.11 on; nothing links against libtorch_cuda, so CPU-only ones included.
 // kernels/ops.py says the same words for meta tensors; tests hold the two together.
 #include "op.h"
 

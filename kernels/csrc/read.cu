@@ -36,8 +36,9 @@ __device__ float read_share(const float* values, std::int64_t count, std::int64_
 #pragma unroll
     for (int i = 0; i < loads; ++i) sum += sum_of(loaded[i]);
   }
+  if (loads > 1)
 #pragma unroll 1
-  for (; vector < vector_count; vector += threads) sum += sum_of(load_once(vectors + vector));
+    for (; vector < vector_count; vector += threads) sum += sum_of(load_once(vectors + vector));
 #pragma unroll 1
   for (std::int64_t element = vector_count * 4 + thread; element < count; element += threads) sum += values[element];
   return sum;

@@ -1,0 +1,75 @@
+"""The full table: every case of a problem with its figures, or with the reason why it has none."""
+
+from __future__ import annotations
+
+from harness.model import Problem, Word
+from reports import format as fmt
+from reports.cautions import is_wide
+from reports.figures import BASELINE, Figures, Row
+from reports.tables import Cell, Column, Table, number, table, text
+from reports.takeaway import side
+
+
+def case_columns(limit: str | None) -> list[Column]:
+    """Heads of the full table."""
+    return [
+        text("kernel"),
+        text("timer, cache"),
+        number("median", "µs"),
+        number("95 % interval", "± %"),
+        number("spread of trials", "%"),
+        number("bandwidth", "GB/s"),
+        number(f"of {limit or 'limit'}", "%"),
+        number(f"× {BASELINE}"),
+        number("samples"),
+        number("launches a sample"),
+    ]
+
+
+def case_table(f: Figures, problem: Problem) -> Table:
+    """Every case of one problem; those without figures say why."""
+    columns = case_columns(f.limit)
+    rows = [_case_cells(r) for way in f.ways for r in f.passed(way) if r.problem == problem]
+    reasons: dict[tuple[str, Word, str], list[str]] = {}
+    for r in f.rows:
+        if r.problem == problem and r.summary is None:
+            reason = r.verdict.reason or "passed, but has no samples"
+            reasons.setdefault((r.kernel, r.verdict.word, reason), []).append(r.way.label)
+    for (kernel, word, reason), ways in reasons.items():
+        mark = "bad" if word in (Word.WRONG, Word.CRASHED) else "quiet"
+        said = Cell(text=word, note=fmt.line(reason), mark=mark, columns=len(columns) - 2)
+        every = len(ways) == len(f.ways) > 1
+        rows.append([Cell(text=fmt.name(kernel), kernel=kernel), "all" if every else " · ".join(ways), said])
+    return table(fmt.problem(problem), columns, rows)
+
+
+def _case_cells(row: Row) -> list[Cell | str]:
+    s = row.summary
+    if s is None:
+        raise ValueError(f"{row.measurement.case.id}: has no figures")
+    trials = row.measurement.trials
+    launches = sorted({t.launches_per_sample for t in trials if t.launches_per_sample is not None})
+    ends = dict.fromkeys((launches[0], launches[-1])) if launches else {}
+    variants = dict.fromkeys(t.variant for t in trials if t.variant)
+    half = s.median_ns.half_width
+    return [
+        Cell(text=fmt.name(row.kernel), kernel=row.kernel, note=fmt.name(", ".join(variants))),
+        row.way.label,
+        fmt.microseconds_figure(s.median_ns.estimate),
+        fmt.NONE if half is None else fmt.percent_figure(half),
+        _spread(row) if len(s.trial_medians_ns) > 1 else fmt.NONE,
+        fmt.NONE if row.gb_per_s is None else fmt.gb_per_s_figure(row.gb_per_s),
+        fmt.NONE if row.of_limit is None else f"{row.of_limit.estimate * 100:.1f}",
+        fmt.NONE if row.speedup is None else Cell(text=fmt.times_figure(row.speedup.estimate), mark=_mark(row)),
+        str(s.samples),
+        "–".join(str(n) for n in ends) or "unknown",
+    ]
+
+
+def _spread(row: Row) -> Cell:
+    spread = row.summary.spread if row.summary else 0.0
+    return Cell(text=fmt.percent_figure(spread), mark="bad" if is_wide(row) else "")
+
+
+def _mark(row: Row) -> str:
+    return "best" if row.written_here and side(row) > 0 else ""

@@ -1,0 +1,165 @@
+"""What a reader must know before the figures: each a line, with the cases that it is about below it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.model import Role, Word
+from reports import format as fmt
+from reports.figures import BASELINE, Figures, Row
+
+LONG_NS = 10_000
+"""From here on trials should agree within `LONG_SPREAD`, below within `SHORT_SPREAD`."""
+LONG_SPREAD = 0.01
+SHORT_SPREAD = 0.03
+
+HARMLESS_REASONS = {"gpu_idle"}
+"""Clock-event reasons that hold nothing back while a kernel runs."""
+
+REASONS_IN_WORDS = {
+    "applications_clocks_setting": "the clocks set for applications",
+    "sw_power_cap": "the power limit (software power cap)",
+    "hw_slowdown": "the hardware's own slowdown",
+    "sync_boost": "the clock of another GPU in its group",
+    "sw_thermal_slowdown": "the temperature limit (software)",
+    "hw_thermal_slowdown": "the temperature limit (hardware)",
+    "hw_power_brake_slowdown": "the power supply's brake signal",
+    "display_clock_setting": "the display's clock setting",
+    "board_limit": "the board's limit",
+    "reliability": "the voltage's reliability limit",
+}
+"""What holds the clocks back, in plain words, by NVML's name."""
+
+
+class Level(StrEnum):
+    """How much a caution weighs."""
+
+    BAD = "error"
+    """Something is wrong with a kernel or the run."""
+    CAUTION = "caution"
+    """Figures may not mean what they seem to."""
+    NOTE = "note"
+    """Worth knowing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caution:
+    """One thing to know before the figures."""
+
+    level: Level
+    text: str
+    details: tuple[str, ...] = ()
+    """The cases, one line each."""
+
+
+def cautions(f: Figures) -> tuple[Caution, ...]:
+    """All cautions of a run, the gravest first."""
+    found = [*_of_run(f), *_failed(f), *_held_back(f), *_spread(f)]
+    order = list(Level)
+    return tuple(sorted(found, key=lambda c: order.index(c.level)))
+
+
+def reason_in_words(name: str) -> str:
+    """NVML's name of a clock-event reason in plain words, or as it is."""
+    return REASONS_IN_WORDS.get(name, fmt.name(name))
+
+
+def _of_run(f: Figures) -> Iterator[Caution]:
+    run = f.run
+    if run.options.device.startswith("cpu"):
+        yield Caution(level=Level.CAUTION, text="These are CPU numbers: no kernel here ran on a GPU.")
+    for warning in dict.fromkeys(run.warnings):
+        yield Caution(level=Level.CAUTION, text=fmt.line(warning))
+    if run.partial and not any("cut short" in warning for warning in run.warnings):
+        yield Caution(level=Level.CAUTION, text="The run was cut short: it holds what had been measured until then.")
+    if run.options.quick:
+        yield Caution(level=Level.CAUTION, text="A quick look (--quick): coarse figures, not ones to publish.")
+    if run.environment.get("git_dirty"):
+        text = "The checkout had uncommitted changes: its commit alone does not give this code."
+        yield Caution(level=Level.CAUTION, text=text)
+    if run.options.trials == 1:
+        yield Caution(
+            level=Level.CAUTION, text="One trial only: no interval can be given, and no spread between trials."
+        )
+    if f.rows and BASELINE not in f.kernels:
+        text = f"{BASELINE} was not measured, so no speed against it can be given."
+        yield Caution(level=Level.NOTE, text=text)
+
+
+_FAILED = {
+    Word.WRONG: (Level.BAD, "gave a wrong result, so it has no figures"),
+    Word.CRASHED: (Level.BAD, "crashed or hung, so it has no figures"),
+    Word.NOT_MEASURED: (Level.CAUTION, "could not be measured"),
+    Word.UNSUPPORTED: (Level.NOTE, "does not support some of the problems"),
+}
+
+
+def _failed(f: Figures) -> Iterator[Caution]:
+    for word, (level, what) in _FAILED.items():
+        by_kernel: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        for row in f.rows:
+            if row.verdict.word is word:
+                by_kernel[row.kernel][row.verdict.reason or "no reason given"].append(row)
+        for kernel, by_reason in by_kernel.items():
+            lines = tuple(f"{_where(rows)}: {fmt.line(reason)}" for reason, rows in by_reason.items())
+            yield Caution(level=level, text=f"{fmt.name(kernel)} {what}.", details=lines)
+
+
+def _held_back(f: Figures) -> Iterator[Caution]:
+    by_reason: dict[str, list[tuple[Row, int, int]]] = defaultdict(list)
+    for row in f.rows:
+        readings = [s.clock_event_reasons for t in row.measurement.trials for s in t.states]
+        known = [r for r in readings if r is not None]
+        for reason in sorted({name for each in known for name in each} - HARMLESS_REASONS):
+            by_reason[reason].append((row, sum(reason in each for each in known), len(known)))
+    for reason, seen in by_reason.items():
+        measured = sum(bool(t.states) for row in f.rows for t in row.measurement.trials[:1])
+        text = f"Clocks were held back by {reason_in_words(reason)} in {len(seen)} of {fmt.count(measured, 'case')}."
+        lines = tuple(f"{_case(row)}: in {hits} of {fmt.count(total, 'reading')}" for row, hits, total in seen)
+        yield Caution(level=Level.CAUTION, text=text, details=lines)
+
+
+def _spread(f: Figures) -> Iterator[Caution]:
+    for way in f.ways:
+        rows = [r for r in f.rows if r.way == way and r.summary is not None]
+        wide = [r for r in rows if is_wide(r)]
+        if wide:
+            text = (
+                f"Trials disagree in {len(wide)} of {fmt.count(len(rows), 'case')} timed by {way.label}: by more than "
+                f"{fmt.percent(LONG_SPREAD)} from {LONG_NS // 1000}{fmt.NBSP}µs on, {fmt.percent(SHORT_SPREAD)} below."
+            )
+            yield Caution(level=Level.CAUTION, text=text, details=tuple(_states(r) for r in wide))
+
+
+def is_wide(row: Row) -> bool:
+    """Whether the trials' medians lie further apart than they should."""
+    if row.summary is None:
+        return False
+    return row.summary.spread > (LONG_SPREAD if row.summary.median_ns.estimate >= LONG_NS else SHORT_SPREAD)
+
+
+def _states(row: Row) -> str:
+    """The case with its trials' medians in order, so that discrete states can be told from drift."""
+    if row.summary is None:
+        return _case(row)
+    medians = ", ".join(fmt.microseconds_figure(ns) for ns in row.summary.trial_medians_ns)
+    return f"{_case(row)}: {medians}{fmt.NBSP}µs by trial, {fmt.percent(row.summary.spread)} apart"
+
+
+def _case(row: Row) -> str:
+    place = "" if row.role is Role.FLOOR else f" on {fmt.problem(row.problem)}"
+    return f"{fmt.name(row.kernel)}{place} ({row.way.label})"
+
+
+def _where(rows: list[Row]) -> str:
+    """Problems, each with the ways of timing where these differ from the other problems'."""
+    by_problem: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        by_problem[fmt.problem(row.problem)].append(row.way.label)
+    ways = {tuple(found) for found in by_problem.values()}
+    if len(ways) == 1:
+        return f"{', '.join(by_problem)} ({' · '.join(next(iter(ways)))})"
+    return ", ".join(f"{problem} ({' · '.join(found)})" for problem, found in by_problem.items())

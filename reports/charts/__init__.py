@@ -1,0 +1,53 @@
+"""The page's charts: one module each, found by looking into this folder.
+
+A chart module holds `CHARTS`, a tuple of `Chart`. To add a chart, add a module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reports.figures import Figures
+from reports.tables import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One picture of a chart; panels stand side by side where the page is wide enough."""
+
+    title: str
+    """What it shows of the chart, e.g. the timer."""
+    description: str
+    """For who cannot see it: what it shows, in a sentence."""
+    spec: dict[str, Any]
+    """Vega-Lite, as wide as its box; colours are CSS variables of the page."""
+    wide: bool = False
+    """True: takes the whole width."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A chart with its numbers."""
+
+    section: str
+    """Of the page: `speed`, `limit`, `trials`, `launches` or `device`."""
+    title: str
+    """What it shows, with units."""
+    explanation: str
+    """How to read it, in a sentence or two."""
+    spec: Callable[[Figures], list[Panel]]
+    """Its panels; none: the run has nothing to show, and the chart is left out."""
+    table: Callable[[Figures], list[Table]]
+    """The same numbers."""
+    marks: bool = True
+    """True: kernels are told apart by colour and shape, so a legend stands above it."""
+
+
+def charts() -> tuple[Chart, ...]:
+    """All charts, by module name."""
+    modules = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    return tuple(chart for name in modules for chart in importlib.import_module(f"{__name__}.{name}").CHARTS)

@@ -1,0 +1,133 @@
+"""Speed against `torch.matmul` and share of the limit, by problem, one panel a way of timing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from harness.stats import Interval
+from reports import format as fmt
+from reports.charts import Chart, Panel
+from reports.figures import BASELINE, Figures, Row, Way
+from reports.marks import Axis, dots, kernel_marks
+from reports.tables import Cell, Table, number, table, text
+
+Pick = Callable[[Row], Interval | None]
+
+
+def _rows(f: Figures, way: Way, pick: Pick, said: Callable[[Interval], str], what: str) -> list[dict[str, Any]]:
+    """One entry a passed row that has the figure, in the plot's units."""
+    found = []
+    for row in f.passed(way):
+        figure = pick(row)
+        if figure is None or row.summary is None:
+            continue
+        entry: dict[str, Any] = {
+            "kernel": row.kernel,
+            "problem": fmt.problem(row.problem),
+            "value": figure.estimate,
+            "timer": row.way.label,
+            what: said(figure),
+            "median": fmt.microseconds_pm(row.summary.median_ns),
+        }
+        if figure.low is not None and figure.high is not None:
+            entry |= {"low": figure.low, "high": figure.high}
+        found.append(entry)
+    return found
+
+
+def _speedup(row: Row) -> Interval | None:
+    return None if row.kernel == BASELINE else row.speedup
+
+
+def _of_limit(row: Row) -> Interval | None:
+    return row.of_limit
+
+
+def speed_panels(f: Figures) -> list[Panel]:
+    """× torch.matmul, the headline's way of timing first and wide."""
+    axis = Axis(
+        title=f"× {BASELINE} (right of the line: faster)",
+        label="format(datum.value, '.3~g') + '×'",
+        reference=1,
+        log=True,
+    )
+    return _panels(f, _speedup, fmt.times_range, axis, f"speed against {BASELINE}")
+
+
+def limit_panels(f: Figures) -> list[Panel]:
+    """% of the limit kernel's speed."""
+    axis = Axis(
+        title=f"% of the speed of {fmt.name(f.limit or 'the limit')}",
+        label="format(datum.value, '.0%')",
+        reference=1,
+        zero=True,
+    )
+    return _panels(f, _of_limit, fmt.share_range, axis, "share of the limit")
+
+
+def _panels(f: Figures, pick: Pick, said: Callable[[Interval], str], axis: Axis, what: str) -> list[Panel]:
+    marks = kernel_marks(f)
+    panels = []
+    for way in f.ways:
+        rows = _rows(f, way, pick, said, what)
+        if rows:
+            shapes = fmt.count(len({row["problem"] for row in rows}), "problem")
+            kernels = fmt.count(len({row["kernel"] for row in rows}), "kernel")
+            description = f"{what}, timed by {way.label}: {kernels} on {shapes}, with 95 % intervals."
+            spec = dots(rows, marks, axis)
+            panels.append(Panel(title=way.label, description=description, spec=spec, wide=way == f.headline))
+    return panels
+
+
+def speed_tables(f: Figures) -> list[Table]:
+    """The speed charts' numbers."""
+    return _tables(f, _speedup, fmt.times_figure, f"× {BASELINE}", "")
+
+
+def limit_tables(f: Figures) -> list[Table]:
+    """The limit charts' numbers."""
+    return _tables(f, _of_limit, lambda ratio: f"{ratio * 100:.1f}", f"of {fmt.name(f.limit or 'the limit')}", "%")
+
+
+def _tables(f: Figures, pick: Pick, figure: Callable[[float], str], what: str, unit: str) -> list[Table]:
+    found = []
+    for way in f.ways:
+        rows: list[list[Cell | str]] = []
+        for row in f.passed(way):
+            ratio = pick(row)
+            if ratio is not None:
+                known = ratio.low is not None and ratio.high is not None
+                ends = [figure(ratio.low), figure(ratio.high)] if known and ratio.low and ratio.high else [fmt.NONE] * 2
+                name = Cell(text=fmt.name(row.kernel), kernel=row.kernel)
+                rows.append([fmt.problem(row.problem), name, figure(ratio.estimate), *ends])
+        heads = [text("problem"), text("kernel"), number(what, unit), number("95 % from", unit), number("to", unit)]
+        if rows:
+            found.append(table(f"Timed by {way.label}", heads, rows))
+    return found
+
+
+CHARTS = (
+    Chart(
+        section="speed",
+        title=f"Speed against {BASELINE}, by problem",
+        explanation=(
+            f"How many times as fast as {BASELINE} on the same problem, by the same timer, from the same cache state, "
+            "paired by trial. The bar through a mark is its 95 % interval over the trials; a short one hides behind "
+            "the mark. The scale is logarithmic: twice and half are equally far from the line."
+        ),
+        spec=speed_panels,
+        table=speed_tables,
+    ),
+    Chart(
+        section="limit",
+        title="Share of the limit, by problem",
+        explanation=(
+            "The limit kernel reads A and x and writes m values, and nothing else: what the memory system allows at "
+            "that size. 100 % is its speed by the same timer from the same cache state. A kernel can pass it where "
+            "the limit's variants are not tight, as on the smallest problems."
+        ),
+        spec=limit_panels,
+        table=limit_tables,
+    ),
+)

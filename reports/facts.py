@@ -1,0 +1,148 @@
+"""Where and how a run was measured, as tables: environment, builds, method."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+
+from harness.environment import ENVIRONMENT_KEYS
+from harness.model import BuildRecord, Run
+from harness.stats import CONFIDENCE
+from harness.timing import MAX_SAMPLES, MIN_SAMPLES, WANTED_ERROR, timers
+from reports import format as fmt
+from reports.figures import Figures
+from reports.tables import Cell, Table, number, table, text
+
+GROUP_TITLES = {"gpu": "GPU", "driver": "Driver", "software": "Software", "host": "Host"}
+GROUP_TITLES |= {"settings": "Settings", "source": "Source", "other": "Other"}
+
+CACHE_STATES = {
+    "cold": (
+        "launches rotate over operand sets that together hold at least four times the last-level cache, so a launch "
+        "finds its operands in memory; no flush that writes, which would charge its write-back to the kernel"
+    ),
+    "hot": "every launch reads the same operands, which are in cache as far as they fit",
+}
+
+GATE = (
+    "in every trial, before a kernel is timed: exact integers, one-hot operands bit by bit, and random operands within "
+    "a bound of the rounding error, with guards around the operands; and once more after it was timed. A kernel that "
+    "fails has no figures"
+)
+
+INTERVALS = (
+    f"a figure is the geometric centre of the trials' medians; ± is half its {CONFIDENCE:.0%} interval, Student's t on "
+    "the logarithms of the trials' medians; ratios are taken within each trial first"
+)
+
+BYTES = "GB/s counts the fewest bytes that must move: A and x read once, y written once; 10⁹ bytes a second"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildView:
+    """One library's build."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    """(what, value)."""
+    resources: Table | None
+    """None where the compiler gave none, as for the CPU."""
+
+
+def environment_tables(run: Run) -> tuple[Table, ...]:
+    """One table a group; an unknown value gives its reason."""
+    by_group: dict[str, list[list[Cell | str]]] = {name: [] for name in GROUP_TITLES}
+    for key, value in run.environment.values.items():
+        known = ENVIRONMENT_KEYS.get(key)
+        group, unit = (known.group.value, known.unit) if known else ("other", None)
+        what = Cell(text=known.description if known else fmt.name(key), note=fmt.name(key) if known else "")
+        by_group.setdefault(group, []).append([what, *_value(run, key, value, unit)])
+    heads = [text("what"), text("value")]
+    return tuple(table(GROUP_TITLES.get(g, g), heads, rows) for g, rows in by_group.items() if rows)
+
+
+def _value(run: Run, key: str, value: str | float | bool | None, unit: str | None) -> list[Cell | str]:
+    if value is None:
+        reason = run.environment.unknown.get(key, "no reason recorded")
+        return [Cell(text="unknown", note=fmt.line(reason), mark="quiet")]
+    return [fact(key, value, unit)]
+
+
+def fact(key: str, value: str | float | bool, unit: str | None) -> str:
+    """A value of the environment for people: memory in binary units, power in W, switches as yes or no."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return _variables(value) if key == "environment_variables" else fmt.line(value)
+    if unit == "bytes":
+        return fmt.data_bytes(value)
+    if unit == "mW":
+        return f"{value / 1e3:g}{fmt.NBSP}W"
+    return f"{value}{fmt.NBSP}{unit}" if unit else str(value)
+
+
+def _variables(value: str) -> str:
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return fmt.line(value)
+    if not isinstance(found, dict):
+        return fmt.line(value)
+    return fmt.line(", ".join(f"{name}={content}" for name, content in found.items())) or "none set"
+
+
+def build_views(run: Run) -> tuple[BuildView, ...]:
+    """One a library, with registers and spills by function and architecture."""
+    return tuple(_build(build) for build in run.builds)
+
+
+def _build(build: BuildRecord) -> BuildView:
+    compiler = f"{fmt.line(build.compiler_version)}; host compiler {fmt.line(build.host_compiler_version)}"
+    facts = (
+        ("compiler", compiler if build.target == "cuda" else fmt.line(build.compiler_version)),
+        ("flags", fmt.line(shlex.join(build.flags)) or "none"),
+        ("architectures", ", ".join(build.architectures) or "none: built for the CPU"),
+        ("torch's headers", fmt.line(build.torch_version)),
+        ("took", f"{build.seconds:.1f}{fmt.NBSP}s, when it was built"),
+        ("content hash", fmt.line(build.key)),
+    )
+    return BuildView(title=f"{fmt.name(build.library)} ({build.target})", facts=facts, resources=_resources(build))
+
+
+def _resources(build: BuildRecord) -> Table | None:
+    if not build.resources:
+        return None
+    rows: list[list[Cell | str]] = []
+    for r in build.resources:
+        spills = f"{r.spill_store_bytes} + {r.spill_load_bytes}"
+        spilled = Cell(text=spills, mark="bad" if r.spill_store_bytes or r.spill_load_bytes else "")
+        needs: list[Cell | str] = [str(r.registers), spilled, str(r.stack_bytes), str(r.static_shared_bytes)]
+        rows.append([fmt.line(r.function), r.arch, *needs])
+    heads = [text("device function"), text("arch"), number("registers", "a thread")]
+    heads += [number("spills, stores + loads", "bytes a thread"), number("stack", "bytes a thread")]
+    heads += [number("static shared memory", "bytes a block")]
+    return table("What each device function needs", heads, rows)
+
+
+def method(f: Figures) -> tuple[tuple[str, str], ...]:
+    """(term, explanation) of how the run was measured."""
+    known = timers()
+    used = dict.fromkeys(way.timer for way in f.ways)
+    caches = dict.fromkeys(str(way.cache) for way in f.ways)
+    gave = [(t, known[t].summary if t in known else "not a timer of this version") for t in used]
+    timer_lines = [(f"timer {fmt.name(t)}", summary) for t, summary in gave]
+    cache_lines = [(f"cache {c}", CACHE_STATES[c]) for c in caches]
+    options = f.run.options
+    trials = fmt.count(options.trials, "fresh process", "fresh processes")
+    stop = (
+        f"{MIN_SAMPLES} to {MAX_SAMPLES} samples a case and trial: until the median is known to "
+        f"±{fmt.percent(WANTED_ERROR)} within the trial, or {options.max_time_s:g}{fmt.NBSP}s are spent"
+    )
+    rules = (("gate", GATE), ("stop rule", stop), ("trials", f"{trials}; {INTERVALS}"), ("bandwidth", BYTES))
+    return (*timer_lines, *cache_lines, *rules)
+
+
+def command(run: Run) -> str:
+    """The command line that repeats the run."""
+    return fmt.line(shlex.join(run.options.command)) or "not recorded"
