@@ -120,10 +120,13 @@ class Bench:
             self._log_folder.mkdir(parents=True)
         except OSError as error:
             raise unwritable(self.store.root, error) from error
-        spec = WorkerSpec(registry=self.registry.__name__, device=self.options.device, log_folder=self._log_folder)
-        self._pool = Pool(
-            spec if self.silence_s is None else replace(spec, silence_s=self.silence_s), self.options.trials
+        spec = WorkerSpec(
+            registry=self.registry.__name__,
+            device=self.options.device,
+            log_folder=self._log_folder,
+            trials=self.options.trials,
         )
+        self._pool = Pool(spec if self.silence_s is None else replace(spec, silence_s=self.silence_s))
         try:
             facts = self._pool.facts()
             self._device = self._find_device(facts["values"])

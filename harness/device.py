@@ -214,6 +214,36 @@ def last_level_cache_bytes(device: str) -> int:
     return ASSUMED_CPU_LLC_BYTES if isinstance(size, Unknown) else size
 
 
+def memory_bytes(device: str) -> int:
+    """Bytes of the device's memory; for a CPU, of the machine's."""
+    import psutil
+    import torch
+
+    if torch.device(device).type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    return int(psutil.virtual_memory().total)
+
+
+def held_bytes(device: str) -> int:
+    """Bytes of the device's memory that this process holds."""
+    import psutil
+    import torch
+
+    if torch.device(device).type == "cuda":
+        return int(torch.cuda.memory_reserved(device))
+    return int(psutil.Process().memory_info().rss)
+
+
+def release_memory(device: str) -> None:
+    """Give freed memory back to the device; on a CPU, where workers keep what they free, to the system (glibc)."""
+    import torch
+
+    if torch.device(device).type == "cuda":
+        torch.cuda.empty_cache()
+    elif hasattr(library := ctypes.CDLL(None), "malloc_trim"):
+        library.malloc_trim(0)
+
+
 def _why_no_gpu(nvml: Nvml | NvmlUnavailable, device_nodes: Path) -> str | None:
     """None where NVML lists a GPU or the driver has made one's device node."""
     if any(device_nodes.glob("nvidia[0-9]*")):

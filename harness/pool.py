@@ -30,6 +30,14 @@ TIMING_PHASES = ("timing",)
 """Phases of a worker in which the device is read."""
 
 
+MEMORY_SHARE = 0.5
+"""Of the device's memory, for all workers together between cases."""
+
+CPU_ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+"""glibc in workers on a CPU: keep what is freed. Mapping and clearing pages anew for every large temporary took more
+time than all the rest."""
+
+
 class WorkerLost(Exception):  # noqa: N818 - an event, not a fault of the harness
     """A worker died or fell silent; the message says how and when."""
 
@@ -44,8 +52,16 @@ class WorkerSpec:
     """As torch names it."""
     log_folder: Path
     """Where workers' stderr goes, one file a trial."""
+    trials: int
+    """Workers that share the device."""
     silence_s: float = SILENCE_S
     """Longest silence."""
+
+    def command(self) -> list[str]:
+        """What starts a worker."""
+        share = MEMORY_SHARE / self.trials
+        options = ["--registry", self.registry, "--device", self.device, "--memory-share", str(share)]
+        return [sys.executable, "-m", "harness.trial", *options]
 
 
 class WorkerProcess:
@@ -54,11 +70,11 @@ class WorkerProcess:
     def __init__(self, spec: WorkerSpec, trial: int) -> None:
         self._spec = spec
         self._log = spec.log_folder / f"worker-{trial}.log"
-        command = [sys.executable, "-m", "harness.trial", "--registry", spec.registry, "--device", spec.device]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                command,
+                spec.command(),
                 cwd=ROOT,
+                env=os.environ | (CPU_ALLOCATOR if spec.device == "cpu" else {}),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -137,9 +153,9 @@ class WorkerProcess:
 class Pool:
     """One worker a trial, started together; each is the same process for every case until it is lost."""
 
-    def __init__(self, spec: WorkerSpec, trials: int) -> None:
+    def __init__(self, spec: WorkerSpec) -> None:
         self._spec = spec
-        self._workers: list[WorkerProcess | None] = [WorkerProcess(spec, trial) for trial in range(trials)]
+        self._workers: list[WorkerProcess | None] = [WorkerProcess(spec, trial) for trial in range(spec.trials)]
 
     @property
     def pids(self) -> Sequence[int]:

@@ -20,16 +20,14 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from harness.device import held_bytes, last_level_cache_bytes, memory_bytes, release_memory, torch_facts
 from harness.gate import Gate, error_bound, recheck, reference
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
-from harness.problems import OperandSets, allocation_bytes, sets_for
+from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_hot
 from harness.timing import NotMeasurable, Timer, Timing, timers
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-RELEASE_FRACTION = 0.1
-"""A worker that holds more of the device's memory than this gives it back after each case: others need it too."""
 
 
 class Workbench:
@@ -41,7 +39,7 @@ class Workbench:
         self.gate = Gate(problem, device)
         self.verdicts: dict[str, Verdict] = {}
         self._sets: dict[int, OperandSets] = {}
-        self._references: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+        self._references: dict[int, tuple[Tensor, Tensor]] = {}
 
     def sets(self, count: int) -> OperandSets:
         """`count` operand sets."""
@@ -49,32 +47,42 @@ class Workbench:
             self._sets[count] = OperandSets(self.problem, self._device, count)
         return self._sets[count]
 
-    def refill(self, sets: OperandSets) -> tuple[Tensor, Tensor]:
-        """Give `sets` the other of two seeds' values; result and bound (count, m, n) that they must then give."""
-        seeds = (self.problem.seed, self.problem.seed + 1)
-        sets.fill(seeds[1] if sets.seed == seeds[0] else seeds[0])
-        key = (sets.count, sets.seed)
-        if key not in self._references:
+    def refresh(self, sets: OperandSets) -> tuple[Tensor, Tensor]:
+        """Write other values into `sets`; result and bound (count, m, n) that they must now give."""
+        if sets.count not in self._references:
             sums, norms = reference(sets.a.values, sets.x.values)
-            self._references[key] = (sums, error_bound(norms, self.problem.k))
-        return self._references[key]
+            self._references[sets.count] = (sums, error_bound(norms, self.problem.k))
+        factor = sets.refresh()
+        sums, bound = self._references[sets.count]
+        return sums * factor, bound * factor
 
 
 class Worker:
     """Answers requests."""
 
-    def __init__(self, kernels: Mapping[str, Kernel], device: str, say: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        kernels: Mapping[str, Kernel],
+        device: str,
+        say: Callable[[dict[str, Any]], None],
+        memory_share: float,
+    ) -> None:
         self._kernels = kernels
         self._device = device
+        self._memory_share_bytes = memory_share * memory_bytes(device)
         self._say = say
         self._timers = timers()
         self._bench: Workbench | None = None
+        self._cache_bytes = last_level_cache_bytes(device)
 
     def measure(self, case: Case, trial: int, max_time_s: float) -> TrialResult:
         """Gate, time and recheck one case. A kernel's own exception becomes the verdict `crashed`."""
         import torch
 
         kernel, timer = self._kernels[case.kernel], self._timers[case.timer]
+        hot_reason = why_never_hot(case.problem, self._cache_bytes) if case.cache is Cache.HOT else None
+        if hot_reason is not None:
+            return _without_samples(trial, Word.UNSUPPORTED, hot_reason)
         try:
             return self._measure(case, kernel, timer, trial, max_time_s)
         except NotMeasurable as reason:
@@ -96,11 +104,13 @@ class Worker:
             torch.cuda.synchronize()
         except RuntimeError as error:
             return _first_line(error)
-        used = torch.cuda.memory_reserved()
-        if used > RELEASE_FRACTION * torch.cuda.get_device_properties(self._device).total_memory:
-            self._bench = None
-            torch.cuda.empty_cache()
         return None
+
+    def make_room(self) -> None:
+        """Give memory back after a case if this worker holds more than its share: the other trials need it too."""
+        if held_bytes(self._device) > self._memory_share_bytes:
+            self._bench = None
+            release_memory(self._device)
 
     def _measure(self, case: Case, kernel: Kernel, timer: Timer, trial: int, max_time_s: float) -> TrialResult:
         bench = self._bench_for(case.problem)
@@ -114,7 +124,7 @@ class Worker:
         self._say({"phase": "timing"})
         timing = timer.measure(_bind(chosen, sets), self._device, max_time_s)
         self._say({"phase": "recheck"})
-        wanted = bench.refill(sets)
+        wanted = bench.refresh(sets)
         after = recheck(kernel, sets, timing.rerun, wanted)
         if after.word is not Word.PASSED:
             return TrialResult(trial=trial, verdict=after)
@@ -161,9 +171,9 @@ class Worker:
     def _set_count(self, case: Case) -> int:
         if case.role is Role.FLOOR:
             return 1
-        from harness.device import last_level_cache_bytes
-
-        return sets_for(case.problem, Cache(case.cache), last_level_cache_bytes(self._device))
+        return sets_for(
+            case.problem, case.cache, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes(self._device)
+        )
 
 
 def _bind(kernel: Kernel, sets: OperandSets) -> list[Launch]:
@@ -214,20 +224,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="harness.trial")
     parser.add_argument("--registry", required=True, help="module with kernels() and load(device_type)")
     parser.add_argument("--device", required=True, help="as torch names it")
+    parser.add_argument("--memory-share", type=float, default=1.0, help="of the device's memory, held between cases")
     options = parser.parse_args()
     _die_with_parent()
     say = _private_stdout()
     say({"phase": "starting"})
     import torch
 
-    from harness.device import torch_facts
-
     if options.device.startswith("cuda"):
         torch.cuda.set_device(options.device)
     torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32; a TF32 problem says so in its dtype
     registry = importlib.import_module(options.registry)
     registry.load(options.device.split(":")[0])
-    worker = Worker(registry.kernels(), options.device, say)
+    worker = Worker(registry.kernels(), options.device, say, options.memory_share)
     for line in sys.stdin:
         request = json.loads(line)
         if "facts" in request:
@@ -236,6 +245,8 @@ def main() -> int:
         wanted = request["measure"]
         result = worker.measure(Case.from_dict(wanted["case"]), wanted["trial"], wanted["max_time_s"])
         lost = worker.still_sound()
+        if lost is None:
+            worker.make_room()
         say({"result": result.to_dict(), "lost": lost})
         if lost is not None:
             return 1

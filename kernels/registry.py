@@ -47,16 +47,14 @@ def prepare(device_type: str) -> tuple[Built, ...]:
     return (build(device_type),)
 
 
-def load(device_type: str) -> tuple[Built, ...]:
+def load(device_type: str) -> None:
     """Loads the kernels of `device_type` into this process, so that they can be bound; builds them if need be.
 
     Raises:
         kernels.build.BuildError: they cannot be built.
     """
-    builts = prepare(device_type)
-    for built in builts:
+    for built in prepare(device_type):
         ops.load(built.library)
-    return builts
 
 
 def _torch_kernels() -> tuple[Kernel, ...]:

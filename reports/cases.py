@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from harness.model import Problem, Word
+from harness.roofline import intensity_flop_per_byte, least_bytes
 from reports import format as fmt
 from reports.cautions import is_wide
 from reports.figures import BASELINE, Figures, Row
 from reports.tables import Cell, Column, Table, number, table, text
-from reports.takeaway import side
+from reports.takeaway import is_short, side
 
 
 def case_columns(limit: str | None) -> list[Column]:
@@ -40,7 +41,18 @@ def case_table(f: Figures, problem: Problem) -> Table:
         said = Cell(text=word, note=fmt.line(reason), mark=mark, columns=len(columns) - 2)
         every = len(ways) == len(f.ways) > 1
         rows.append([Cell(text=fmt.name(kernel), kernel=kernel), "all" if every else " · ".join(ways), said])
-    return table(fmt.problem(problem), columns, rows)
+    return table(fmt.problem(problem), columns, rows, note=_note(f, problem), group_by=1)
+
+
+def _note(f: Figures, problem: Problem) -> str:
+    """The problem's least work, and the floors that stand behind its short figures."""
+    least, intensity = fmt.data_bytes(least_bytes(problem)), intensity_flop_per_byte(problem)
+    said = [f"At least {least} must move, for {intensity:.2f} FLOP a byte."]
+    short = [w for w in f.ways if w in f.floors and any(r.problem == problem and is_short(r) for r in f.passed(w))]
+    if short:
+        floors = fmt.listing([f"{fmt.microseconds_pm(f.floors[w].median_ns)} ({w.label})" for w in short])
+        said.append(f"The timer's own floor, an empty kernel: {floors}.")
+    return " ".join(said)
 
 
 def _case_cells(row: Row) -> list[Cell | str]:

@@ -69,15 +69,16 @@ def reason_in_words(name: str) -> str:
 
 def _of_run(f: Figures) -> Iterator[Caution]:
     run = f.run
-    if run.options.device.startswith("cpu"):
+    said = tuple(dict.fromkeys(run.warnings))
+    if run.options.device.startswith("cpu") and not _mentioned("CPU numbers", said):
         yield Caution(level=Level.CAUTION, text="These are CPU numbers: no kernel here ran on a GPU.")
-    for warning in dict.fromkeys(run.warnings):
+    for warning in said:
         yield Caution(level=Level.CAUTION, text=fmt.line(warning))
-    if run.partial and not any("cut short" in warning for warning in run.warnings):
+    if run.partial and not _mentioned("cut short", said):
         yield Caution(level=Level.CAUTION, text="The run was cut short: it holds what had been measured until then.")
-    if run.options.quick:
+    if run.options.quick and not _mentioned("quick", said):
         yield Caution(level=Level.CAUTION, text="A quick look (--quick): coarse figures, not ones to publish.")
-    if run.environment.get("git_dirty"):
+    if run.environment.get("git_dirty") and not _mentioned("uncommitted", said):
         text = "The checkout had uncommitted changes: its commit alone does not give this code."
         yield Caution(level=Level.CAUTION, text=text)
     if run.options.trials == 1:
@@ -89,6 +90,11 @@ def _of_run(f: Figures) -> Iterator[Caution]:
         yield Caution(level=Level.NOTE, text=text)
 
 
+def _mentioned(words: str, warnings: tuple[str, ...]) -> bool:
+    """Whether the run itself warns of it already."""
+    return any(words in warning for warning in warnings)
+
+
 _FAILED = {
     Word.WRONG: (Level.BAD, "gave a wrong result, so it has no figures"),
     Word.CRASHED: (Level.BAD, "crashed or hung, so it has no figures"),
@@ -98,12 +104,15 @@ _FAILED = {
 
 
 def _failed(f: Figures) -> Iterator[Caution]:
-    for word, (level, what) in _FAILED.items():
+    for word, (level, usual) in _FAILED.items():
         by_kernel: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
         for row in f.rows:
             if row.verdict.word is word:
                 by_kernel[row.kernel][row.verdict.reason or "no reason given"].append(row)
         for kernel, by_reason in by_kernel.items():
+            what = usual
+            if word is Word.UNSUPPORTED and not any(r.kernel == kernel and r.summary for r in f.rows):
+                what = "does not run here"
             lines = tuple(f"{_where(rows)}: {fmt.line(reason)}" for reason, rows in by_reason.items())
             yield Caution(level=level, text=f"{fmt.name(kernel)} {what}.", details=lines)
 
@@ -123,15 +132,18 @@ def _held_back(f: Figures) -> Iterator[Caution]:
 
 
 def _spread(f: Figures) -> Iterator[Caution]:
-    for way in f.ways:
-        rows = [r for r in f.rows if r.way == way and r.summary is not None]
-        wide = [r for r in rows if is_wide(r)]
-        if wide:
-            text = (
-                f"Trials disagree in {len(wide)} of {fmt.count(len(rows), 'case')} timed by {way.label}: by more than "
-                f"{fmt.percent(LONG_SPREAD)} from {LONG_NS // 1000}{fmt.NBSP}µs on, {fmt.percent(SHORT_SPREAD)} below."
-            )
-            yield Caution(level=Level.CAUTION, text=text, details=tuple(_states(r) for r in wide))
+    timed = [r for way in f.ways for r in f.rows if r.way == way and r.summary is not None]
+    wide = [r for r in timed if is_wide(r)]
+    if wide:
+        by_way = [
+            f"{sum(r.way == way for r in wide)} by {way.label}" for way in f.ways if any(r.way == way for r in wide)
+        ]
+        text = (
+            f"Trials disagree in {len(wide)} of {fmt.count(len(timed), 'case')} ({'; '.join(by_way)}): their medians "
+            f"lie more than {LONG_SPREAD * 100:g}{fmt.NBSP}% apart from {LONG_NS // 1000}{fmt.NBSP}µs on, or more than "
+            f"{SHORT_SPREAD * 100:g}{fmt.NBSP}% below."
+        )
+        yield Caution(level=Level.CAUTION, text=text, details=tuple(_states(r) for r in wide))
 
 
 def is_wide(row: Row) -> bool:

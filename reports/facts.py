@@ -32,8 +32,8 @@ GATE = (
 )
 
 INTERVALS = (
-    f"a figure is the geometric centre of the trials' medians; ± is half its {CONFIDENCE:.0%} interval, Student's t on "
-    "the logarithms of the trials' medians; ratios are taken within each trial first"
+    f"a figure is the geometric centre of the trials' medians; ± is half its {fmt.percent(CONFIDENCE)} interval, "
+    "Student's t on the logarithms of the trials' medians; ratios are taken within each trial first"
 )
 
 BYTES = "GB/s counts the fewest bytes that must move: A and x read once, y written once; 10⁹ bytes a second"
@@ -65,7 +65,7 @@ def environment_tables(run: Run) -> tuple[Table, ...]:
 def _value(run: Run, key: str, value: str | float | bool | None, unit: str | None) -> list[Cell | str]:
     if value is None:
         reason = run.environment.unknown.get(key, "no reason recorded")
-        return [Cell(text="unknown", note=fmt.line(reason), mark="quiet")]
+        return [Cell(text=f"unknown: {fmt.line(reason)}", mark="quiet")]
     return [fact(key, value, unit)]
 
 

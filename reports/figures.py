@@ -29,8 +29,8 @@ class Way:
 
     @property
     def label(self) -> str:
-        """E.g. `graph, cold`."""
-        return f"{self.timer}, {self.cache}"
+        """E.g. `graph/cold`."""
+        return f"{self.timer}/{self.cache}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,11 +23,12 @@ LONGEST_LINE = 400
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """`value` with at least `digits` significant digits, never in scientific notation: 1.723, 17.20, 1 014."""
+    """`value` with `digits` digits, of them at most all but one behind the point: 0.690, 1.723, 17.20, 1 014."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     before = math.floor(math.log10(abs(value))) + 1
-    return f"{value:,.{max(0, digits - max(before, 0))}f}".replace(",", THIN)
+    decimals = min(digits - 1, max(0, digits - before))
+    return f"{value:,.{decimals}f}".replace(",", THIN)
 
 
 def microseconds_figure(ns: float) -> str:
@@ -68,9 +69,9 @@ def signed_percent(fraction: float) -> str:
     return f"{fraction * 100:+.2f}{NBSP}%".replace("-", "−")
 
 
-def times_figure(ratio: float) -> str:
+def times_figure(ratio: float, decimals: int = 2) -> str:
     """A ratio: two decimals below 10."""
-    return f"{ratio:.2f}" if ratio < 9.995 else significant(ratio, 3)
+    return f"{ratio:.{decimals}f}" if ratio < 9.995 else significant(ratio, decimals + 1)
 
 
 def times(ratio: float) -> str:
@@ -82,8 +83,9 @@ def times_range(interval: Interval) -> str:
     """A ratio with its interval: `1.42× (95 %: 1.40–1.44)`."""
     if interval.low is None or interval.high is None:
         return f"{times(interval.estimate)} (one trial: no interval)"
-    low, high = times_figure(interval.low), times_figure(interval.high)
-    return f"{times(interval.estimate)} (95{NBSP}%: {low}–{high})"
+    decimals = 2 if interval.high - interval.low > 0.015 else 3
+    middle, low, high = (times_figure(r, decimals) for r in (interval.estimate, interval.low, interval.high))
+    return f"{middle}× (95{NBSP}%: {low}–{high})"
 
 
 def share_range(interval: Interval) -> str:

@@ -36,14 +36,27 @@ DEVICE = (Way(timer="graph", cache=Cache.HOT), Way(timer="graph", cache=Cache.CO
 
 
 @dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a run says of one problem, by each clock."""
+
+    problem: str
+    lines: tuple[tuple[str, str], ...]
+    """(how it was timed, what it says)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LaunchRate:
     """The section's content; exists only where a run has the reference's shapes by both clocks."""
 
     problems: tuple[Problem, ...]
-    findings: tuple[str, ...]
-    """What this run says, one sentence or two a problem."""
+    findings: tuple[Finding, ...]
+    """What this run says, one a problem."""
     tables: tuple[Table, ...]
     """One a problem."""
+    takeaway: str
+    """What both clocks say of the same kernel on the first problem; "" where one has no ratio."""
+    reference: str = REFERENCE_TEXT
+    explanation: str = EXPLANATION
 
 
 def launch_rate(f: Figures) -> LaunchRate | None:
@@ -59,6 +72,7 @@ def launch_rate(f: Figures) -> LaunchRate | None:
         problems=problems,
         findings=tuple(_finding(f, p) for p in problems),
         tables=tuple(_table(f, p) for p in problems),
+        takeaway=_takeaway(f, max(problems, key=lambda p: (p.m, p.k) == REFERENCE_SHAPES[0])),
     )
 
 
@@ -76,33 +90,45 @@ def _has_both(f: Figures, problem: Problem) -> bool:
     return bool(rows_of(f, problem, LAUNCHES)) and any(rows_of(f, problem, way) for way in DEVICE)
 
 
-def _finding(f: Figures, problem: Problem) -> str:
-    by_launches = _fastest(rows_of(f, problem, LAUNCHES))
-    opening = f"{fmt.problem(problem)}, here: "
-    if by_launches is None:
-        return opening + "no hand-written kernel has figures by both clocks."
-    parts = [f"by the reference's protocol ({_protocol(by_launches)}), {_sentence(f, by_launches)}"]
+def _takeaway(f: Figures, problem: Problem) -> str:
+    fastest = _fastest(rows_of(f, problem, LAUNCHES))
+    if fastest is None or fastest.speedup is None:
+        return ""
+    found = [f.find(fastest.kernel, problem, way) for way in DEVICE]
+    known = [r for r in found if r is not None and r.speedup is not None]
+    if not known:
+        return ""
+    by_device = " and ".join(f"{fmt.times_range(r.speedup)} ({r.way.label})" for r in known if r.speedup is not None)
+    return (
+        f"On {fmt.problem(problem)}, {fmt.name(fastest.kernel)} is {fmt.times_range(fastest.speedup)} as fast as "
+        f"{BASELINE} by the rate of launches ({fastest.way.label}), and {by_device} by device time."
+    )
+
+
+def _finding(f: Figures, problem: Problem) -> Finding:
+    """The kernel that is fastest by the reference's protocol, against the baseline, by each clock."""
+    fastest = _fastest(rows_of(f, problem, LAUNCHES)) or rows_of(f, problem, LAUNCHES)[0]
+    lines = [(f"the reference's protocol ({_protocol(fastest)})", _sentence(f, fastest, LAUNCHES))]
     for way in DEVICE:
-        row = f.find(by_launches.kernel, problem, way)
+        row = f.find(fastest.kernel, problem, way)
         if row is not None and row.summary is not None:
-            parts.append(f"by device time ({way.label}), {_sentence(f, row)}")
-    parts += [f"{_floor(f, way)} by {way.label}" for way in ways(f) if way in f.floors]
-    return opening + "; ".join(parts) + "."
+            lines.append((f"device time ({way.label})", _sentence(f, row, way)))
+    return Finding(problem=f"{fmt.problem(problem)}, in this run", lines=tuple(lines))
 
 
 def _protocol(row: Row) -> str:
     launches = {t.launches_per_sample for t in row.measurement.trials}
     calls = ", ".join(str(n) for n in sorted(n for n in launches if n is not None)) or "unknown number of"
-    return f"{row.way.label}: {calls} back-to-back calls a sample, host clock"
+    return f"{row.way.label}: {calls} calls back to back, host clock"
 
 
-def _sentence(f: Figures, row: Row) -> str:
-    """Row's kernel against the baseline in words; the row has a summary."""
-    own = f"{fmt.name(row.kernel)} takes {_time(row)}"
-    baseline = f.find(BASELINE, row.problem, row.way)
-    if row.speedup is None or baseline is None:
-        return own
-    return f"{own} and {BASELINE} {_time(baseline)}, {fmt.times_range(row.speedup)} the speed"
+def _sentence(f: Figures, row: Row, way: Way) -> str:
+    """Row's kernel against the baseline in words, and what the empty kernel takes by the same clock."""
+    said = f"{fmt.name(row.kernel)} takes {_time(row)}"
+    baseline = f.find(BASELINE, row.problem, way)
+    if row.speedup is not None and baseline is not None and row.kernel != BASELINE:
+        said += f", {BASELINE} {_time(baseline)}: {fmt.times_range(row.speedup)} its speed"
+    return said + (f"; {_floor(f, way)}." if way in f.floors else ".")
 
 
 def _time(row: Row) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import altair as alt
 
+from reports import format as fmt
 from reports.figures import BASELINE, Figures
 
 COLOURS = 7
@@ -54,6 +55,8 @@ class Axis:
     """Vega expression of a tick's text."""
     reference: float | None = None
     """Where a line stands that values are compared with."""
+    reference_name: str = ""
+    """What the line stands for, written at its upper end."""
     log: bool = False
     """True for ratios, where 2 and ½ are equally far from 1."""
     zero: bool = False
@@ -65,39 +68,54 @@ def dots(rows: Sequence[dict[str, Any]], marks: dict[str, Mark], axis: Axis) -> 
 
     Args:
         rows: one a mark: `problem`, `kernel`, `value`, and where known `low` and `high`; all other entries with text
-            are shown on hover under their own name.
+            are shown on hover under their own name, which holds no dot (Vega would look inside it).
         marks: each kernel's look.
         axis: of the values.
     """
     present = {row["kernel"] for row in rows}
-    kernels = [k for k in marks if k in present]
+    looks = {fmt.name(kernel): mark for kernel, mark in marks.items() if kernel in present}
+    kernels = list(looks)
     problems = list(dict.fromkeys(row["problem"] for row in rows))
-    base = alt.Chart(alt.Data(values=list(rows))).encode(
+    base = plot([{**row, "kernel": fmt.name(row["kernel"])} for row in rows]).encode(
         y=_bands(problems),
-        yOffset=alt.YOffset("kernel:N", scale=alt.Scale(domain=kernels, paddingInner=0.2, paddingOuter=0.7), sort=None),
-        color=_by_kernel(kernels, [marks[k].colour for k in kernels], alt.Color),
+        yOffset=alt.YOffset("kernel:N", scale=alt.Scale(domain=kernels, padding=0.9), sort=None),
+        color=_by_kernel(kernels, [looks[k].colour for k in kernels], alt.Color),
         tooltip=[alt.Tooltip(f"{name}:N", title=name) for name in _said(rows)],
     )
     x = _value_axis(axis)
-    points = base.mark_point(filled=True, size=52, opacity=0.95).encode(
-        x=x, shape=_by_kernel(kernels, [marks[k].shape for k in kernels], alt.Shape)
+    points = base.mark_point(filled=True, size=52, opacity=0.85).encode(
+        x=x, shape=_by_kernel(kernels, [looks[k].shape for k in kernels], alt.Shape)
     )
     layers = [points]
     if any("low" in row for row in rows):
         layers.insert(0, base.mark_rule(strokeWidth=1.6, opacity=0.75).encode(x=alt.X("low:Q"), x2="high:Q"))
     if axis.reference is not None:
-        rule = alt.Chart(alt.Data(values=[{"at": axis.reference}])).mark_rule(color=RULE, strokeWidth=1.2)
-        layers.insert(0, rule.encode(x="at:Q"))
+        layers = [*_reference(axis), *layers]
     height = max(60, len(problems) * (len(kernels) * ROW_PX + 14))
     return finish(alt.layer(*layers).properties(width="container", height=height))
 
 
-def finish(chart: alt.LayerChart | alt.Chart) -> dict[str, Any]:
+def plot(rows: Sequence[dict[str, Any]]) -> alt.Chart:
+    """A plot of rows that stand in the page itself; altair's own limit on rows is for tables of samples."""
+    return alt.Chart(alt.Data(values=list(rows)))  # type: ignore[no-untyped-call] # altair leaves it unannotated
+
+
+def finish(chart: alt.LayerChart | alt.FacetChart | alt.Chart) -> dict[str, Any]:
     """The plot's specification without the address of its schema, which nothing must fetch."""
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("$schema", None)
     spec.pop("config", None)  # the page's own
     return spec
+
+
+def _reference(axis: Axis) -> list[alt.Chart]:
+    """The line that values are compared with, and its name above it."""
+    line = plot([{"at": axis.reference, "name": axis.reference_name}]).encode(x="at:Q")
+    drawn = [line.mark_rule(color=RULE, strokeWidth=1.2)]
+    if axis.reference_name:
+        above = line.mark_text(baseline="bottom", dy=-5, fontSize=11, color=QUIET)
+        drawn.append(above.encode(y=alt.value(0), text="name:N"))
+    return drawn
 
 
 def _bands(problems: list[str]) -> alt.Y:
@@ -106,9 +124,17 @@ def _bands(problems: list[str]) -> alt.Y:
 
 
 def _value_axis(axis: Axis) -> alt.X:
-    scale = alt.Scale(type="log", base=2, nice=False, padding=14) if axis.log else alt.Scale(zero=axis.zero, padding=10)
+    scale = alt.Scale(zero=axis.zero, nice=axis.zero, padding=0 if axis.zero else 14)
+    if axis.log:
+        scale = alt.Scale(type="log", base=2, nice=False, padding=14)
     shown = alt.Axis(
-        title=axis.title, labelExpr=axis.label, tickCount=5, gridColor=GRID, domain=False, labelOverlap=True
+        title=axis.title,
+        labelExpr=axis.label,
+        tickCount=5,
+        gridColor=GRID,
+        domain=False,
+        labelOverlap="greedy",
+        labelSeparation=10,
     )
     return alt.X("value:Q", scale=scale, axis=shown)
 

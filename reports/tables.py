@@ -41,6 +41,8 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     """A line below the table."""
+    group_by: int | None = None
+    """Index of the column whose change starts a new group of rows, set off by a line."""
 
 
 def text(title: str) -> Column:
@@ -53,7 +55,13 @@ def number(title: str, unit: str = "") -> Column:
     return Column(title=title, unit=unit, number=True)
 
 
-def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]], note: str = "") -> Table:
+def table(
+    caption: str,
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[Cell | str]],
+    note: str = "",
+    group_by: int | None = None,
+) -> Table:
     """A table from rows of cells, where plain text is a cell of its own.
 
     Raises:
@@ -63,4 +71,4 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell 
     for row in filled:
         if sum(cell.columns for cell in row) != len(columns):
             raise ValueError(f"table {caption!r}: a row {row} does not fill {len(columns)} columns")
-    return Table(caption=caption, columns=tuple(columns), rows=filled, note=note)
+    return Table(caption=caption, columns=tuple(columns), rows=filled, note=note, group_by=group_by)

@@ -53,7 +53,7 @@ def side(row: Row) -> int:
 
 
 def _all(rows: tuple[Row, ...]) -> str:
-    return f"all {len(rows)} problems" if len(rows) > 1 else "the one problem"
+    return {1: "the one problem", 2: "both problems"}.get(len(rows), f"all {len(rows)} problems")
 
 
 def _extremes(rows: list[Row]) -> str:
@@ -75,7 +75,7 @@ def limit_takeaway(f: Figures) -> str:
 
 def floor_note(f: Figures) -> str:
     """The timers' floors, where a figure is short enough for them to matter."""
-    short = {r.way for r in f.rows if r.role is not Role.FLOOR and r.summary and _is_short(r)}
+    short = {r.way for r in f.rows if r.role is not Role.FLOOR and r.summary and is_short(r)}
     said = [
         f"{fmt.microseconds_pm(f.floors[w].median_ns)} by {w.label}" for w in f.ways if w in short and w in f.floors
     ]
@@ -86,5 +86,6 @@ def floor_note(f: Figures) -> str:
     return f"Figures below {below} hold a visible part of the timer's own floor: {own}."
 
 
-def _is_short(row: Row) -> bool:
+def is_short(row: Row) -> bool:
+    """Whether the timer's floor is a visible part of the figure."""
     return row.summary is not None and row.summary.median_ns.estimate < FLOOR_MATTERS_NS

@@ -3,7 +3,8 @@
 // several, and the fastest is the limit.
 //
 // The value written to y[i] is the plain sum of what one thread happened to read: finite for finite operands, and else
-// without meaning.
+// without meaning. A thread whose own sum is NaN writes it too, so that whoever puts a NaN into an operand can tell that
+// its element was read.
 #include "common.cuh"
 
 namespace sgemv {
@@ -14,8 +15,17 @@ constexpr int kStreamThreads = 256;
 // and it then waits for the first loads before it issues the last: never 8 in flight.
 constexpr int kResidentThreads = 1024;
 
-// No sum of a benchmark's operands comes out as this one, but the compiler cannot know, so it must add every load up.
-constexpr float kNeverASum = -3.0e38f;
+constexpr int kOthersWriteNs = 1000000;
+
+// The compiler cannot know that a sum is no NaN, so every load must be added up. A thread that holds a NaN waits until
+// whoever owns y[0] has written it.
+__device__ inline void tell_nan(float sum, float* y) {
+  if (sum == sum) return;
+#if __CUDA_ARCH__ >= 700
+  for (int slept = 0; slept < kOthersWriteNs; slept += 1000) __nanosleep(1000);
+#endif
+  y[0] = sum;
+}
 
 __device__ inline float sum_of(float4 value) { return (value.x + value.y) + (value.z + value.w); }
 
@@ -67,7 +77,7 @@ __global__ void __launch_bounds__(kStreamThreads, kResidentThreads / kStreamThre
   sum += sum_of(x_first) + rest_of_x(x, k, thread, threads);
 #pragma unroll 1
   for (std::int64_t row = thread; row < m; row += threads) y[row] = sum;
-  if (sum == kNeverASum) y[0] = sum;
+  tell_nan(sum, y);
 }
 
 // `width` threads a row, `rows` rows a block; rows that do not start on 16 bytes are read float by float.
@@ -87,7 +97,7 @@ __global__ void __launch_bounds__(width* rows, kResidentThreads / (width * rows)
     for (std::int64_t column = lane; column < k; column += width) sum += a[row * k + column];
   sum += sum_of(x_first) + rest_of_x(x, k, thread, threads);
   if (lane == 0 && row < m) y[row] = sum;
-  if (sum == kNeverASum) y[0] = sum;
+  tell_nan(sum, y);
 }
 
 // As many blocks as there is work for, at most as many as are resident at once.

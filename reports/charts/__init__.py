@@ -25,6 +25,8 @@ class Panel:
     """For who cannot see it: what it shows, in a sentence."""
     spec: dict[str, Any]
     """Vega-Lite, as wide as its box; colours are CSS variables of the page."""
+    kernels: tuple[str, ...] = ()
+    """Kernels that are told apart by colour and shape in it, for the legend."""
     wide: bool = False
     """True: takes the whole width."""
 
@@ -43,8 +45,6 @@ class Chart:
     """Its panels; none: the run has nothing to show, and the chart is left out."""
     table: Callable[[Figures], list[Table]]
     """The same numbers."""
-    marks: bool = True
-    """True: kernels are told apart by colour and shape, so a legend stands above it."""
 
 
 def charts() -> tuple[Chart, ...]:

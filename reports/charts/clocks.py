@@ -11,13 +11,15 @@ from reports import format as fmt
 from reports.charts import Chart, Panel
 from reports.device import QUANTITIES, Point, Quantity, device_tables, line, states_of
 from reports.figures import Figures
-from reports.marks import GRID, QUIET, finish
+from reports.marks import GRID, QUIET, finish, plot
 from reports.tables import Table
 
 LIMITS = {"board power": ("power_limit_mw", 1e3), "SM clock": ("max_sm_clock_mhz", 1.0)}
 """Quantity → the key of its limit in the environment, and what one unit of the quantity is in the key's."""
 
 HEIGHT_PX = 130
+
+ACCENT = "var(--accent)"
 
 
 def panels(f: Figures) -> list[Panel]:
@@ -42,20 +44,24 @@ def _limit(f: Figures, quantity: Quantity) -> float | None:
 def _spec(quantity: Quantity, points: list[Point], limit: float | None) -> dict[str, Any]:
     rows = [_entry(quantity, point) for point in points]
     floor = min(p.low for p in points)
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = plot(rows).encode(
         x=alt.X("seconds:Q", axis=alt.Axis(title="seconds from the first reading", gridColor=GRID, tickCount=5)),
         tooltip=[alt.Tooltip(f"{name}:N", title=name) for name in ("time", quantity.title, "held back")],
     )
     scale = alt.Scale(zero=floor <= 0, nice=True)
-    axis = alt.Axis(title=None, gridColor=GRID, tickCount=4, domain=False)
+    axis = alt.Axis(title=None, format="d", gridColor=GRID, tickCount=4, domain=False)
+    held = base.transform_filter("datum.held")
+    low, middle = alt.Y("low:Q", scale=scale, axis=axis), alt.Y("middle:Q")
     layers = [
-        base.mark_area(color="var(--accent)", opacity=0.18).encode(y=alt.Y("low:Q", scale=scale, axis=axis), y2="high:Q"),
-        base.mark_line(color="var(--accent)", strokeWidth=1.5).encode(y=alt.Y("middle:Q")),
-        base.transform_filter("datum.held").mark_point(filled=True, size=34, color="var(--warn)", shape="triangle-down")
-        .encode(y=alt.Y("middle:Q")),
-    ]  # fmt: skip
+        base.mark_area(color=ACCENT, opacity=0.18).encode(y=low, y2="high:Q"),
+        base.mark_line(color=ACCENT, strokeWidth=1.5).encode(y=middle),
+    ]
+    if any(point.held_back for point in points):
+        layers.append(
+            held.mark_point(filled=True, size=34, color="var(--warn)", shape="triangle-down").encode(y=middle)
+        )
     if limit is not None:
-        rule = alt.Chart(alt.Data(values=[{"at": limit}])).mark_rule(color=QUIET, strokeDash=[4, 3])
+        rule = plot([{"at": limit}]).mark_rule(color=QUIET, strokeDash=[4, 3])
         layers.append(rule.encode(y="at:Q"))
     return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
 
@@ -91,6 +97,5 @@ CHARTS = (
         ),
         spec=panels,
         table=tables,
-        marks=False,
     ),
 )

@@ -11,7 +11,7 @@ from reports import format as fmt
 from reports.charts import Chart, Panel
 from reports.figures import Figures
 from reports.launch_rate import launch_rate, rows_of, ways
-from reports.marks import GRID, QUIET, finish
+from reports.marks import GRID, QUIET, finish, plot
 from reports.tables import Table
 
 LOOKS = (("var(--accent)", "circle"), ("var(--series-1)", "square"), ("var(--series-2)", "diamond"))
@@ -43,26 +43,30 @@ def _panel(f: Figures, problem: Problem) -> Panel:
 def _spec(rows: list[dict[str, Any]]) -> dict[str, Any]:
     timers = list(dict.fromkeys(row["timer"] for row in rows))
     kernels = sorted(dict.fromkeys(row["kernel"] for row in rows), key=lambda name: name == "(empty kernel)")
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = plot(rows).encode(
         y=alt.Y("kernel:N", sort=None, scale=alt.Scale(domain=kernels), axis=_kernel_axis()),
         tooltip=["kernel:N", "timer:N", alt.Tooltip("median:N", title="median")],
     )
     legend = alt.Legend(title=None, orient="top", labelColor=QUIET, symbolSize=70)
-    points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X(
-            "value:Q",
-            scale=alt.Scale(zero=True, padding=10),
-            axis=alt.Axis(title="µs a launch", gridColor=GRID, tickCount=6),
-        ),
-        color=alt.Color(
-            "timer:N", scale=alt.Scale(domain=timers, range=[c for c, _ in LOOKS[: len(timers)]]), legend=legend
-        ),
-        shape=alt.Shape("timer:N", scale=alt.Scale(domain=timers, range=[s for _, s in LOOKS[: len(timers)]])),
+    points = (
+        base.encode(yOffset=alt.YOffset("timer:N", scale=alt.Scale(domain=timers, padding=0.8)))
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(
+            x=alt.X(
+                "value:Q",
+                scale=alt.Scale(zero=True, padding=10),
+                axis=alt.Axis(title="µs a launch", gridColor=GRID, tickCount=6),
+            ),
+            color=alt.Color(
+                "timer:N", scale=alt.Scale(domain=timers, range=[c for c, _ in LOOKS[: len(timers)]]), legend=legend
+            ),
+            shape=alt.Shape("timer:N", scale=alt.Scale(domain=timers, range=[s for _, s in LOOKS[: len(timers)]])),
+        )
     )
     spans = base.mark_rule(color=GRID, strokeWidth=3).encode(
         x="min(value):Q", x2="max(value):Q", tooltip=alt.value(None)
     )
-    return finish(alt.layer(spans, points).properties(width="container", height=len(kernels) * 26))
+    return finish(alt.layer(spans, points).properties(width="container", height=len(kernels) * 34))
 
 
 def _kernel_axis() -> alt.Axis:
@@ -86,6 +90,5 @@ CHARTS = (
         ),
         spec=panels,
         table=tables,
-        marks=False,
     ),
 )

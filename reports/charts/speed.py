@@ -25,13 +25,13 @@ def _rows(f: Figures, way: Way, pick: Pick, said: Callable[[Interval], str], wha
         entry: dict[str, Any] = {
             "kernel": row.kernel,
             "problem": fmt.problem(row.problem),
-            "value": figure.estimate,
+            "value": round(figure.estimate, 5),
             "timer": row.way.label,
             what: said(figure),
             "median": fmt.microseconds_pm(row.summary.median_ns),
         }
         if figure.low is not None and figure.high is not None:
-            entry |= {"low": figure.low, "high": figure.high}
+            entry |= {"low": round(figure.low, 5), "high": round(figure.high, 5)}
         found.append(entry)
     return found
 
@@ -50,20 +50,22 @@ def speed_panels(f: Figures) -> list[Panel]:
         title=f"× {BASELINE} (right of the line: faster)",
         label="format(datum.value, '.3~g') + '×'",
         reference=1,
+        reference_name=BASELINE,
         log=True,
     )
-    return _panels(f, _speedup, fmt.times_range, axis, f"speed against {BASELINE}")
+    return _panels(f, _speedup, fmt.times_range, axis, "speed")
 
 
 def limit_panels(f: Figures) -> list[Panel]:
     """% of the limit kernel's speed."""
     axis = Axis(
         title=f"% of the speed of {fmt.name(f.limit or 'the limit')}",
-        label="format(datum.value, '.0%')",
+        label="format(datum.value * 100, '.3~g') + ' %'",
         reference=1,
+        reference_name=fmt.name(f.limit or "limit"),
         zero=True,
     )
-    return _panels(f, _of_limit, fmt.share_range, axis, "share of the limit")
+    return _panels(f, _of_limit, fmt.share_range, axis, "share")
 
 
 def _panels(f: Figures, pick: Pick, said: Callable[[Interval], str], axis: Axis, what: str) -> list[Panel]:
@@ -74,9 +76,11 @@ def _panels(f: Figures, pick: Pick, said: Callable[[Interval], str], axis: Axis,
         if rows:
             shapes = fmt.count(len({row["problem"] for row in rows}), "problem")
             kernels = fmt.count(len({row["kernel"] for row in rows}), "kernel")
-            description = f"{what}, timed by {way.label}: {kernels} on {shapes}, with 95 % intervals."
+            description = f"{axis.title}, timed by {way.label}: {kernels} on {shapes}, with 95 % intervals."
             spec = dots(rows, marks, axis)
-            panels.append(Panel(title=way.label, description=description, spec=spec, wide=way == f.headline))
+            shown = tuple(dict.fromkeys(row["kernel"] for row in rows))
+            panel = Panel(title=way.label, description=description, spec=spec, kernels=shown, wide=way == f.headline)
+            panels.append(panel)
     return panels
 
 
@@ -103,7 +107,7 @@ def _tables(f: Figures, pick: Pick, figure: Callable[[float], str], what: str, u
                 rows.append([fmt.problem(row.problem), name, figure(ratio.estimate), *ends])
         heads = [text("problem"), text("kernel"), number(what, unit), number("95 % from", unit), number("to", unit)]
         if rows:
-            found.append(table(f"Timed by {way.label}", heads, rows))
+            found.append(table(f"Timed by {way.label}", heads, rows, group_by=0))
     return found
 
 

@@ -36,13 +36,19 @@ def panels(f: Figures) -> list[Panel]:
     if f.run.options.trials < 2:
         return []
     marks = kernel_marks(f)
-    axis = Axis(title="trial's median against the case's, %", label="format(datum.value, '+.2~%')", reference=0)
+    axis = Axis(
+        title="trial's median against the case's, %",
+        label="datum.value == 0 ? '0 %' : format(datum.value * 100, '+.3~g') + ' %'",
+        reference=0,
+    )
     found = []
     for way in f.ways:
         rows = [entry for row in f.passed(way) for entry in _entries(row)]
         if rows:
             description = f"Deviation of each trial's median from its case's, timed by {way.label}: {len(rows)} marks."
-            found.append(Panel(title=way.label, description=description, spec=dots(rows, marks, axis)))
+            shown = tuple(dict.fromkeys(row["kernel"] for row in rows))
+            spec = dots(rows, marks, axis)
+            found.append(Panel(title=way.label, description=description, spec=spec, kernels=shown))
     return found
 
 
@@ -52,10 +58,9 @@ def _entries(row: Row) -> list[dict[str, Any]]:
             "kernel": row.kernel,
             "problem": fmt.problem(row.problem),
             "value": round(deviation, 6),
-            "timer": row.way.label,
             "trial": str(trial.trial),
             "median": f"{fmt.microseconds(ns)} ({fmt.signed_percent(deviation)})",
-            "middle 80 % of samples": _inside(trial),
+            "middle 80 %": _inside(trial),
         }
         for trial, ns, deviation in _deviations(row)
     ]
@@ -76,7 +81,7 @@ def _table(f: Figures, way: Way) -> Table:
         name = Cell(text=fmt.name(row.kernel), kernel=row.kernel)
         rows.append([fmt.problem(row.problem), name, *medians, fmt.percent_figure(spread)])
     heads = [text("problem"), text("kernel"), *(number(f"trial {t}", "µs") for t in trials), number("spread", "%")]
-    return table(f"Timed by {way.label}: median by trial", heads, rows)
+    return table(f"Timed by {way.label}: median by trial", heads, rows, group_by=0)
 
 
 CHARTS = (

@@ -1,0 +1,89 @@
+"""The end of a bench on the terminal: a table by problem, fit for 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from harness.model import Problem, Run, Word
+from reports import format as fmt
+from reports.cautions import Level, cautions, is_wide
+from reports.figures import BASELINE, Figures, Row, figures
+from reports.takeaway import floor_note, side, takeaway
+
+WAYS_A_TABLE = 4
+"""Ways of timing side by side; more go into a table below."""
+
+LONGEST_NAME = 20
+"""Of a kernel, in characters; a longer one takes more lines."""
+
+HEADS = f"Median in µs, ± half its 95 % interval; GB/s; × {BASELINE} by the same timer."
+
+MOST_DETAILS = 3
+"""Lines below a warning; the page has them all."""
+
+
+def summary_table(run: Run) -> RenderableType:
+    """Every case of `run` by problem and kernel: median µs ±%, GB/s, × torch.matmul, or why there is no figure.
+
+    Args:
+        run: with its samples.
+    """
+    f = figures(run)
+    if not f.problems:
+        return Text(takeaway(f))
+    parts: list[RenderableType] = [Text(HEADS, style="dim")]
+    for problem in f.problems:
+        parts += [Text(f"\n{fmt.problem(problem)}", style="bold"), *_tables(f, problem)]
+    closing = [line for line in (takeaway(f), floor_note(f)) if line]
+    return Group(*parts, Text(), *_warnings(f), Text(), *(Text(line) for line in closing))
+
+
+def _tables(f: Figures, problem: Problem) -> Iterator[Table]:
+    """One table for every few ways of timing; all problems' columns stand below each other."""
+    widest = min(LONGEST_NAME, max(len(fmt.name(kernel)) for kernel in f.kernels))
+    for start in range(0, len(f.ways), WAYS_A_TABLE):
+        ways = f.ways[start : start + WAYS_A_TABLE]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("kernel", width=widest, overflow="fold")
+        for way in ways:
+            table.add_column(way.label, justify="right", min_width=13, no_wrap=True)
+        for kernel in f.kernels:
+            rows = [f.find(kernel, problem, way) for way in ways]
+            if any(row is not None and row.verdict.word is not Word.UNSUPPORTED for row in rows):
+                table.add_row(Text(fmt.name(kernel)), *(_cell(row, "  " if len(ways) <= 2 else "\n") for row in rows))
+        yield table
+
+
+def _warnings(f: Figures) -> Iterator[Text]:
+    """What to know before the figures, gravest first, with the first few cases of each."""
+    for caution in cautions(f):
+        yield Text.assemble((f"{caution.level}: ", _LEVEL_STYLES[caution.level]), caution.text)
+        for detail in caution.details[:MOST_DETAILS]:
+            yield Text(f"  {detail}", style="dim")
+        if len(caution.details) > MOST_DETAILS:
+            yield Text(f"  … and {len(caution.details) - MOST_DETAILS} more", style="dim")
+
+
+_LEVEL_STYLES = {Level.BAD: "bold red", Level.CAUTION: "yellow", Level.NOTE: "dim"}
+
+
+def _cell(row: Row | None, gap: str) -> Text:
+    """A case's figures in two parts, of a width of their own so that they stand below each other."""
+    if row is None:
+        return Text(fmt.NONE)
+    if row.summary is None:
+        return Text(row.verdict.word, style="bold red" if row.verdict.word in (Word.WRONG, Word.CRASHED) else "dim")
+    median = row.summary.median_ns
+    half = "" if median.half_width is None else f"±{fmt.percent_figure(median.half_width)}%"
+    cell = Text(fmt.microseconds_figure(median.estimate))
+    cell.append(f" {half:>6}", style="yellow" if is_wide(row) else "dim")
+    bandwidth = fmt.NONE if row.gb_per_s is None else fmt.gb_per_s_figure(row.gb_per_s)
+    cell.append(f"{gap}{bandwidth:>5}", style="dim")
+    ratio = row.speedup if row.kernel != BASELINE else None
+    style = {1: "green", -1: "red"}.get(side(row), "") if ratio is not None else ""
+    cell.append(f" {fmt.times(ratio.estimate) if ratio is not None else '':>6}", style=style)
+    return cell

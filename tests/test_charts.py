@@ -1,0 +1,57 @@
+"""Charts are found by looking, show what the tables show, and look the same by kernel everywhere."""
+
+from __future__ import annotations
+
+import json
+
+from reports.charts import charts
+from reports.figures import figures
+from reports.marks import kernel_marks
+from tests.sample_run import HOSTILE, cpu_run, empty_run, gpu_run, one_trial_run
+
+
+def test_every_chart_has_its_numbers() -> None:
+    """A chart with panels has tables with rows."""
+    f = figures(gpu_run())
+    assert {chart.section for chart in charts()} == {"speed", "limit", "trials", "launches", "device"}
+    for chart in charts():
+        assert chart.spec(f)
+        assert any(t.rows for t in chart.table(f))
+
+
+def test_left_out_where_there_is_nothing() -> None:
+    """No panel for an empty run; no trials of one trial; neither launches nor device of a CPU."""
+    assert all(not chart.spec(figures(empty_run())) for chart in charts())
+    assert {c.section for c in charts() if c.spec(figures(one_trial_run()))} == {"speed", "limit", "launches", "device"}
+    assert {c.section for c in charts() if c.spec(figures(cpu_run()))} == {"speed", "limit", "trials"}
+
+
+def test_headline_panel_first_and_wide() -> None:
+    """The headline's way of timing leads, the others follow as small multiples."""
+    speed = next(c for c in charts() if c.section == "speed")
+    panels = speed.spec(figures(gpu_run()))
+    assert [p.title for p in panels] == ["graph/cold", "graph/hot", "async/cold", "async/hot"]
+    assert [p.wide for p in panels] == [True, False, False, False]
+    assert "torch.matmul" not in panels[0].kernels
+
+
+def test_a_kernel_has_one_look() -> None:
+    """Colour and shape belong to the kernel's place in the run, and no two kernels share both."""
+    names = {f"kernel_{i}": "" for i in range(40)}
+    marks = kernel_marks(figures(gpu_run(shapes=((64, 64),), kernels=names, trials=1, samples=2)))
+    assert len({(mark.colour, mark.shape) for mark in marks.values()}) == 40
+
+
+def test_specifications_hold_no_samples() -> None:
+    """Quantiles and medians only: 30 samples or 300 a trial, the charts are about as big."""
+    few = sum(len(json.dumps(p.spec)) for c in charts() for p in c.spec(figures(gpu_run(samples=30))))
+    many = sum(len(json.dumps(p.spec)) for c in charts() for p in c.spec(figures(gpu_run(samples=300))))
+    assert abs(many - few) < few / 50
+
+
+def test_hostile_name_is_readable_in_charts() -> None:
+    """Characters without a glyph are codes in the charts too."""
+    text = json.dumps([p.spec for c in charts() for p in c.spec(figures(gpu_run(hostile=True)))], ensure_ascii=False)
+    assert "\u202e" in HOSTILE
+    assert "\u202e" not in text
+    assert "⟨202E⟩" in text

@@ -1,0 +1,362 @@
+"""Figures worked out by hand, warnings, the page's text and the command."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from harness.draft import write_run
+from harness.errors import CommandError, Exit
+from harness.model import Cache, Case, Measurement, Problem, Role, Run, TrialResult, Verdict, Word
+from harness.stats import Interval
+from reports import format as fmt
+from reports import packages
+from reports.__main__ import main
+from reports.cases import case_table
+from reports.cautions import Level, cautions
+from reports.device import QUANTITIES, line, states_of
+from reports.facts import environment_tables, fact
+from reports.figures import Way, figures
+from reports.launch_rate import launch_rate
+from reports.render import render_run
+from reports.tables import number, table, text
+from reports.takeaway import takeaway
+from reports.view import lede, view
+from tests.sample_run import HOSTILE, cpu_run, empty_run, gpu_run, large_run, one_trial_run
+
+TINY = Problem(m=2, k=3)
+GRAPH = Way(timer="graph", cache=Cache.COLD)
+
+
+def tiny(*, kernel_ns: tuple[float, ...], baseline_ns: tuple[float, ...], limit_ns: tuple[float, ...]) -> Run:
+    """One problem by one timer, one sample a trial."""
+    ns_by_name = {"mine": kernel_ns, "torch.matmul": baseline_ns, "read": limit_ns}
+    roles = {"read": Role.LIMIT}
+    measurements = tuple(
+        Measurement(
+            case=Case(kernel=k, role=roles.get(k, Role.GEMV), problem=TINY, timer="graph", cache=Cache.COLD),
+            trials=tuple(
+                TrialResult(trial=i, verdict=Verdict(word=Word.PASSED), samples_ns=(ns,)) for i, ns in enumerate(all_ns)
+            ),
+        )
+        for k, all_ns in ns_by_name.items()
+    )
+    base = gpu_run(shapes=((64, 64),), trials=len(kernel_ns), samples=2)
+    return replace(base, kernels=dict.fromkeys(ns_by_name, ""), measurements=measurements)
+
+
+class TestFigures:
+    """What is computed from several cases."""
+
+    def test_ratios_and_bandwidth_by_hand(self) -> None:
+        """2×3 float32 moves 4·(6 + 3 + 2) = 44 bytes: in 1 µs that is 0.044 GB/s; 2 µs against 1 µs is 2×."""
+        f = figures(tiny(kernel_ns=(1000, 1000), baseline_ns=(2000, 2000), limit_ns=(800, 800)))
+        row = f.find("mine", TINY, GRAPH)
+        assert row is not None
+        assert row.speedup is not None
+        assert row.of_limit is not None
+        assert row.gb_per_s == pytest.approx(0.044)
+        assert row.speedup.estimate == pytest.approx(2)
+        assert row.of_limit.estimate == pytest.approx(0.8)
+
+    def test_interval_is_paired_by_trial(self) -> None:
+        """Both slow down by 10 % in trial 1: the ratio's interval has no width at all."""
+        row = figures(tiny(kernel_ns=(1000, 1100), baseline_ns=(2000, 2200), limit_ns=(900, 990))).rows[0]
+        assert row.speedup is not None
+        assert row.speedup.low == pytest.approx(2)
+        assert row.speedup.high == pytest.approx(2)
+
+    def test_interval_by_hand(self) -> None:
+        """Ratios 2 and 2/1.1: t(0.975, 1) = 12.706, so ±12.706·ln(1.1)/2 around the mean logarithm."""
+        row = figures(tiny(kernel_ns=(1000, 1100), baseline_ns=(2000, 2000), limit_ns=(900, 900))).rows[0]
+        assert row.speedup is not None
+        middle = math.log(2) - math.log(1.1) / 2
+        assert row.speedup.low == pytest.approx(math.exp(middle - 12.706 * math.log(1.1) / 2), rel=1e-3)
+        assert row.speedup.high == pytest.approx(math.exp(middle + 12.706 * math.log(1.1) / 2), rel=1e-3)
+
+    def test_no_figures_without_passing(self) -> None:
+        """A wrong kernel has no figure of any kind."""
+        broken = [r for r in figures(gpu_run()).rows if r.kernel == "sgemv_broken"]
+        assert broken
+        assert all(r.summary is r.gb_per_s is r.speedup is r.of_limit is None for r in broken)
+
+    def test_headline_falls_back(self) -> None:
+        """graph/cold where it is, else the first timer with figures; floors are no problem of their own."""
+        assert figures(gpu_run()).headline == GRAPH
+        assert figures(cpu_run()).headline == Way(timer="async", cache=Cache.COLD)
+        assert figures(empty_run()).headline is None
+        assert Problem(m=1, k=1) not in figures(gpu_run()).problems
+
+
+class TestFormat:
+    """Numbers and names for people."""
+
+    @pytest.mark.parametrize(
+        ("ns", "shown"),
+        [(690.04, "0.690"), (1723, "1.723"), (17_200, "17.20"), (119_800, "119.8"), (1_014_000, "1\u202f014")],
+    )
+    def test_microseconds(self, ns: float, shown: str) -> None:
+        """Four digits, at most three of them behind the point."""
+        assert fmt.microseconds_figure(ns) == shown
+
+    def test_unit_and_spread(self) -> None:
+        """A time says its unit and half its interval; one trial says that there is none."""
+        assert fmt.microseconds_pm(Interval(estimate=2000, low=1980, high=2020)) == "2.000\xa0µs ±1.0\xa0%"
+        assert fmt.microseconds_pm(Interval(estimate=2000, low=None, high=None)) == "2.000\xa0µs no interval"
+
+    def test_times(self) -> None:
+        """A third decimal only where two would hide the interval."""
+        assert fmt.times_range(Interval(estimate=1.42, low=1.40, high=1.44)) == "1.42× (95\xa0%: 1.40–1.44)"
+        assert fmt.times_range(Interval(estimate=1.42, low=1.418, high=1.422)) == "1.420× (95\xa0%: 1.418–1.422)"
+
+    def test_names_cannot_hide(self) -> None:
+        """Control, zero-width and direction characters are shown as codes; a long name is cut in the middle."""
+        assert fmt.name("a\u202eb\u200bc\n\ud800") == "a⟨202E⟩b⟨200B⟩c⟨000A⟩⟨D800⟩"
+        assert len(fmt.name("x" * 2_000_000)) == fmt.LONGEST_NAME
+
+    def test_other_units(self) -> None:
+        """Memory in binary units, lengths of time in what people say, problems with what differs from the usual."""
+        assert fmt.data_bytes(60 * 2**20) == "60\xa0MiB"
+        assert fmt.span(190) == "3\xa0min 10\xa0s"
+        assert fmt.problem(Problem(m=8, k=16, n=2, dtype="float16")) == "8×16×2, float16"
+        assert fmt.listing(["a", "b", "c"]) == "a, b and c"
+
+
+class TestCautions:
+    """What stands before the figures."""
+
+    def test_gravest_first_with_reasons(self) -> None:
+        """Wrong and crashed kernels stand first, each with where and why."""
+        found = cautions(figures(gpu_run()))
+        assert [c.level for c in found[:2]] == [Level.BAD, Level.BAD]
+        assert "sgemv_broken gave a wrong result" in found[0].text
+        assert "row 3 is 16776192" in found[0].details[0]
+        assert "SIGSEGV" in found[1].details[0]
+
+    def test_power_cap_names_cases(self) -> None:
+        """The four kernels that pass on 4096×4096, by graph, cold and hot, ran into the cap: 8 cases."""
+        capped = next(c for c in cautions(figures(gpu_run())) if "power limit" in c.text)
+        assert len(capped.details) == 8
+        assert all("4096×4096" in detail and "10 of 10 readings" in detail for detail in capped.details)
+
+    def test_spread_names_the_states(self) -> None:
+        """A case with two states shows each trial's median."""
+        run = tiny(kernel_ns=(1000, 1050, 1000), baseline_ns=(2000,) * 3, limit_ns=(900,) * 3)
+        [found] = [c for c in cautions(figures(run)) if "Trials disagree" in c.text]
+        assert "1 of 3 cases" in found.text
+        assert found.details == ("mine on 2×3 (graph/cold): 1.000, 1.050, 1.000\xa0µs by trial, 5.0\xa0% apart",)
+
+    def test_spread_is_stricter_for_long_ones(self) -> None:
+        """2 % apart is fine at 1 µs and too much at 10 µs."""
+        short = tiny(kernel_ns=(1000, 1020), baseline_ns=(2000, 2000), limit_ns=(900, 900))
+        long = tiny(kernel_ns=(10_000, 10_200), baseline_ns=(20_000, 20_000), limit_ns=(9000, 9000))
+        assert not any("disagree" in c.text for c in cautions(figures(short)))
+        assert any("disagree" in c.text for c in cautions(figures(long)))
+
+    def test_cpu_dirty_partial_single(self) -> None:
+        """What kind of run it is stands among the warnings."""
+        on_cpu = [c.text for c in cautions(figures(cpu_run()))]
+        assert on_cpu[0].startswith("These are CPU numbers")
+        assert any("uncommitted" in text for text in on_cpu)
+        cut = " ".join(c.text for c in cautions(figures(one_trial_run())))
+        assert "cut short" in cut
+        assert "One trial only" in cut
+        assert "--quick" in cut
+
+
+class TestText:
+    """Sentences and tables."""
+
+    def test_lede(self) -> None:
+        """What ran where, when and how long, in one sentence."""
+        said = lede(figures(gpu_run()))
+        for part in (
+            "NVIDIA H200",
+            "580.159.04",
+            "6 kernels on 4 problems",
+            "graph (cold and hot)",
+            "5 trials",
+            "3\xa0min",
+        ):
+            assert part in said
+
+    def test_takeaway_follows_the_interval(self) -> None:
+        """Faster, slower, or not to be told apart, as the interval says."""
+        fast = tiny(kernel_ns=(1000, 1000), baseline_ns=(2000, 2000), limit_ns=(900, 900))
+        slow = tiny(kernel_ns=(2000, 2000), baseline_ns=(1000, 1000), limit_ns=(900, 900))
+        open_ = tiny(kernel_ns=(1000, 1000), baseline_ns=(900, 1200), limit_ns=(900, 900))
+        assert "beats torch.matmul on the one problem: 2.000×" in takeaway(figures(fast))
+        assert "is slower on 1: 0.500×" in takeaway(figures(slow))
+        assert "cannot be told apart from it on 1" in takeaway(figures(open_))
+        assert takeaway(figures(empty_run())) == "No kernel has figures in this run."
+
+    def test_case_table_says_why(self) -> None:
+        """A row without figures spans the figures' columns with its verdict and reason."""
+        rows = case_table(figures(gpu_run()), Problem(m=1024, k=128)).rows
+        last = {row[0].text: row[2] for row in rows if row[2].columns > 1}
+        assert last["sgemv_k16_f32"].text == "unsupported"
+        assert last["sgemv_k16_f32"].note == "K=128 is not 16"
+        assert last["sgemv_broken"].text == "wrong"
+
+    def test_one_trial_has_no_interval(self) -> None:
+        """No ± and no spread from one trial: a dash, never 0."""
+        row = case_table(figures(one_trial_run()), Problem(m=1024, k=128)).rows[0]
+        assert (row[3].text, row[4].text) == (fmt.NONE, fmt.NONE)
+
+    def test_launch_rate_compares_only_same_timers(self) -> None:
+        """Each line has one timer's figures and its ratio; without graph the section is left out."""
+        found = launch_rate(figures(gpu_run()))
+        assert found is not None
+        assert [f.problem for f in found.findings] == ["1024×16, in this run", "1024×128, in this run"]
+        assert "200 calls" in found.findings[1].lines[0][0]
+        assert "2.83" in found.reference
+        assert launch_rate(figures(cpu_run())) is None
+
+    def test_environment_gives_reasons(self) -> None:
+        """Unknown with its reason; units for people."""
+        run = gpu_run()
+        cells = {row[0].note: row[1].text for t in environment_tables(run) for row in t.rows}
+        assert cells["hostname"] == "unknown: turned off"
+        assert cells["l2_bytes"] == "60\xa0MiB"
+        assert cells["power_limit_mw"] == "700\xa0W"
+        assert fact("mig", False, None) == "no"
+
+    def test_unfilled_row_is_refused(self) -> None:
+        """A row that does not fill its table is a mistake of the code."""
+        with pytest.raises(ValueError, match="does not fill 2 columns"):
+            table("t", [text("a"), number("b")], [["1"]])
+
+    def test_device_line_is_short(self) -> None:
+        """However many readings, a line has a bounded number of points, and the extremes stay."""
+        states = states_of(figures(large_run()).rows)
+        points = line(QUANTITIES[0], states)
+        assert len(points) <= 160
+        assert min(p.low for p in points) == min(s.sm_clock_mhz or 0 for s in states)
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.scripts: list[dict[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "action", "data")]
+        if tag == "script":
+            self.scripts.append(dict(attrs))
+
+
+class TestPage:
+    """The file as a whole."""
+
+    def test_asks_the_network_for_nothing(self) -> None:
+        """Every address is a place in the page itself."""
+        parser = _Links()
+        parser.feed(render_run(gpu_run()))
+        assert all(link.startswith(("#", "data:")) for link in parser.links)
+
+    def test_hostile_names_stay_text(self) -> None:
+        """No script but the page's two, and no raw name anywhere."""
+        html = render_run(gpu_run(hostile=True))
+        parser = _Links()
+        parser.feed(html)
+        assert HOSTILE not in html
+        assert sum("type" not in attributes for attributes in parser.scripts) == 2
+        assert "<script>alert" not in html
+        assert "49" not in fmt.name(HOSTILE)
+
+    @pytest.mark.parametrize("make", [gpu_run, cpu_run, one_trial_run, empty_run, large_run])
+    def test_every_kind_of_run_under_2_mb(self, make: object) -> None:
+        """GPU, CPU, one trial, nothing measured, 160 cases × 5 trials × 200 samples."""
+        assert callable(make)
+        html = render_run(make())
+        assert len(html.encode()) < 2_000_000
+        assert "</html>" in html
+
+    def test_large_run_is_quick(self) -> None:
+        """160 cases × 5 trials in under 5 s."""
+        import time
+
+        run = large_run()
+        started = time.perf_counter()
+        render_run(run)
+        assert time.perf_counter() - started < 5
+
+    def test_specifications_are_json(self) -> None:
+        """No NaN gets into the page, nothing names an address."""
+        import re
+
+        html = render_run(gpu_run())
+        for spec in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.DOTALL):
+            json.loads(spec, parse_constant=lambda name: pytest.fail(f"{name} in a specification"))
+            assert "http" not in spec
+
+    def test_view_has_all_sections(self) -> None:
+        """What the page says is there without a template."""
+        seen = view(gpu_run(), [("run.json", 2048)])
+        assert seen.files == (("run.json", "2\xa0KiB"),)
+        assert len(seen.cases) == 4
+        assert seen.builds[0].resources is not None
+        assert any(term == "timer graph" for term, _ in seen.method)
+        assert "nox -s bench" in seen.command
+
+
+class TestCommand:
+    """`python -m reports`."""
+
+    def test_writes_the_page(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """`run` writes `<store>/reports/<id>.html` and prints the path."""
+        run = one_trial_run()
+        (tmp_path / run.id).mkdir()
+        write_run(tmp_path / run.id, run)
+        assert main(["run", "--store", str(tmp_path)]) == Exit.FINE
+        page = tmp_path / "reports" / f"{run.id}.html"
+        assert capsys.readouterr().out == f"{page}\n"
+        assert "samples.parquet" in page.read_text(encoding="utf-8")
+        assert list(page.parent.iterdir()) == [page]
+
+    def test_table_comes_without_the_page(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A missing package costs the page, not the figures; with it, both paths stand at the end."""
+        run = one_trial_run()
+        (tmp_path / run.id).mkdir()
+        write_run(tmp_path / run.id, run)
+        arguments = ["run", str(tmp_path / run.id), "--table"]
+        assert main(arguments) == Exit.FINE
+        page = tmp_path / "reports" / f"{run.id}.html"
+        assert capsys.readouterr().out.splitlines()[-2:] == [f"run:    {tmp_path / run.id}", f"report: {page}"]
+        monkeypatch.setattr(packages, "PAGE_PACKAGES", {"no_such_module_xyz": "altair"})
+        assert main(arguments) == Exit.INFRASTRUCTURE
+        shown = capsys.readouterr()
+        assert "sgemv_k32_f32" in shown.out
+        assert "pip install altair" in shown.err
+
+    def test_no_such_run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """One line, and the code for a missing run."""
+        assert main(["run", "nothing", "--store", str(tmp_path)]) == Exit.RUN
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "no such run" in error
+
+    def test_unwritable_page(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A page that cannot be written is infrastructure, and leaves nothing behind."""
+        run = one_trial_run()
+        (tmp_path / run.id).mkdir()
+        write_run(tmp_path / run.id, run)
+        blocked = tmp_path / "file"
+        blocked.write_text("")
+        target = str(blocked / "page.html")
+        assert main(["run", "--store", str(tmp_path), "--output", target]) == Exit.INFRASTRUCTURE
+        assert "--output" in capsys.readouterr().err
+
+    def test_missing_package_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The package's name on the index, not the module's."""
+        monkeypatch.setattr(packages, "PAGE_PACKAGES", {"json": "json", "no_such_module_xyz": "vl-convert-python"})
+        with pytest.raises(CommandError, match="vl-convert-python"):
+            packages.require_page_packages()

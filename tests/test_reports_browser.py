@@ -1,0 +1,121 @@
+"""The page in a real browser: charts drawn, nothing complained about, no sideways scrolling, tables without script."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reports.render import render_run
+from tests.sample_run import gpu_run, one_trial_run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+DRAWN = "document.querySelectorAll('.plot').length === document.querySelectorAll('.plot.drawn').length"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium on this machine")
+    sync_api: Any = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--headless", "--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "run.html"
+    path.write_text(render_run(gpu_run(hostile=True)), encoding="utf-8")
+    return path
+
+
+def opened(browser: Browser, path: Path, complaints: list[str], **options: Any) -> Page:
+    page = browser.new_page(**options)
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
+    page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
+    page.goto(path.as_uri())
+    return page
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_charts_are_drawn(browser: Browser, page_file: Path, width: int, scheme: str) -> None:
+    """All 17 charts as SVG, no message on the console, no request, no sideways scrolling, hostile names inert."""
+    complaints: list[str] = []
+    view: Any = {"width": width, "height": 900}
+    page = opened(browser, page_file, complaints, viewport=view, color_scheme=scheme)
+    page.wait_for_function(DRAWN, timeout=30_000)
+    assert page.locator(".plot svg").count() == 17
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert complaints == []
+    page.close()
+
+
+def test_dark_changes_charts_too(browser: Browser, page_file: Path) -> None:
+    """Colours in the charts follow the page's scheme while it is open."""
+    page = opened(browser, page_file, [])
+    page.wait_for_function(DRAWN, timeout=30_000)
+    colour = "getComputedStyle(document.querySelector('.plot svg .role-axis-label text')).fill"
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate(colour)
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(colour) != light
+    page.close()
+
+
+def test_hover_shows_figures(browser: Browser, page_file: Path) -> None:
+    """A mark names its kernel, problem, timer and figures."""
+    page = opened(browser, page_file, [])
+    page.wait_for_function(DRAWN, timeout=30_000)
+    page.locator(".plot svg path[aria-roledescription='point']").nth(2).hover()
+    tip = page.locator("#vg-tooltip-element")
+    tip.wait_for(state="visible")
+    shown = tip.inner_text()
+    wanted = ("kernel", "1024×", "graph/cold", "×", "µs")
+    assert "undefined" not in shown
+    assert [word for word in wanted if word not in shown] == []
+    page.close()
+
+
+def test_tables_without_javascript(browser: Browser, page_file: Path) -> None:
+    """Without script the charts' numbers stand open."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(page_file.as_uri())
+    assert page.locator("details.numbers table").first.is_visible()
+    assert page.get_by_text("Charts need JavaScript").is_visible()
+    context.close()
+
+
+def test_keyboard_reaches_tables(browser: Browser, page_file: Path) -> None:
+    """The skip link comes first; every box that scrolls takes the focus and has a name."""
+    page = opened(browser, page_file, [])
+    page.wait_for_function(DRAWN, timeout=30_000)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the figures"
+    unnamed = ".scroll:not([tabindex='0']), .scroll:not([aria-labelledby]):not([aria-label])"
+    assert page.locator(unnamed).count() == 0
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    page.close()
+
+
+def test_one_trial_draws_without_a_word(browser: Browser, tmp_path: Path) -> None:
+    """A run without intervals and without a held-back clock draws too."""
+    path = tmp_path / "one.html"
+    path.write_text(render_run(one_trial_run()), encoding="utf-8")
+    complaints: list[str] = []
+    page = opened(browser, path, complaints)
+    page.wait_for_function(DRAWN, timeout=30_000)
+    assert complaints == []
+    page.close()
