@@ -12,9 +12,6 @@ from harness.model import KernelResources
 from kernels.build import build
 from kernels.toolchain import BuildError, nvcc_path, nvcc_requirement
 
-INFRASTRUCTURE = 6
-"""Exit code: no usable compiler, disk or package."""
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line and gives its exit code: 0, or 6 with one line on stderr."""
@@ -28,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
         built = build(options.target, architectures=architectures)
     except BuildError as error:
         sys.stderr.write(f"error: {error}\n")
-        return INFRASTRUCTURE
+        return int(error.code)
     sys.stdout.write(f"{built.library}\n")
     sys.stdout.flush()
     if built.record.resources:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from harness.errors import CommandError, Exit
 from harness.model import Role
 
 CSRC = Path(__file__).parent / "csrc"
@@ -22,8 +23,11 @@ _DECLARATION = re.compile(
 _FORM = 'SGEMV_KERNEL(name, K_ANY | K_MULTIPLE_OF | K_EQUAL_TO, value, alignment in bytes, "summary") {'
 
 
-class DeclarationError(ValueError):
+class DeclarationError(CommandError, ValueError):
     """A source in csrc that does not declare its kernels as wanted; the message starts with file:line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Exit.USAGE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import CommandError, Exit
+
 DEFAULT_ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 """Built for where no GPU is present."""
 
@@ -20,8 +22,11 @@ _KNOWN_GOOD_TOOLKITS = {"13.0": "13.0.3.0"}
 _WHEEL_NVCCS = ("nvidia/cu13/bin/nvcc", "nvidia/cuda_nvcc/bin/nvcc")
 
 
-class BuildError(Exception):
+class BuildError(CommandError):
     """A library that cannot be built; one line: what was found, what was wanted, what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Exit.INFRASTRUCTURE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from harness.model import Role, Word
 from reports import format as fmt
-from reports.figures import BASELINE, Figures, Row
+from reports.figures import BASELINE, Figures, Row, Way
 
 LONG_NS = 10_000
 """From here on trials should agree within `LONG_SPREAD`, below within `SHORT_SPREAD`."""
@@ -113,7 +113,7 @@ def _failed(f: Figures) -> Iterator[Caution]:
             what = usual
             if word is Word.UNSUPPORTED and not any(r.kernel == kernel and r.summary for r in f.rows):
                 what = "does not run here"
-            lines = tuple(f"{_where(rows)}: {fmt.line(reason)}" for reason, rows in by_reason.items())
+            lines = tuple(f"{_where(f, rows)}: {fmt.line(reason)}" for reason, rows in by_reason.items())
             yield Caution(level=level, text=f"{fmt.name(kernel)} {what}.", details=lines)
 
 
@@ -166,12 +166,12 @@ def _case(row: Row) -> str:
     return f"{fmt.name(row.kernel)}{place} ({row.way.label})"
 
 
-def _where(rows: list[Row]) -> str:
-    """Problems, each with the ways of timing where these differ from the other problems'."""
-    by_problem: dict[str, list[str]] = defaultdict(list)
+def _where(f: Figures, rows: list[Row]) -> str:
+    """Problems, each with the ways of timing unless these are all there are."""
+    by_problem: dict[str, list[Way]] = defaultdict(list)
     for row in rows:
-        by_problem[fmt.problem(row.problem)].append(row.way.label)
-    ways = {tuple(found) for found in by_problem.values()}
-    if len(ways) == 1:
-        return f"{', '.join(by_problem)} ({' · '.join(next(iter(ways)))})"
-    return ", ".join(f"{problem} ({' · '.join(found)})" for problem, found in by_problem.items())
+        by_problem[fmt.problem(row.problem)].append(row.way)
+    if all(len(ways) == len(f.ways) for ways in by_problem.values()):
+        every = len(by_problem) == len(f.problems) > 1
+        return f"all {len(f.problems)} problems" if every else ", ".join(by_problem)
+    return ", ".join(f"{name} ({' · '.join(way.label for way in ways)})" for name, ways in by_problem.items())
