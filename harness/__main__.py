@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from harness.errors import CommandError, Exit
-from harness.store import Store, load, store_root, verify
+from harness.store import Store, load, read_run, store_root, verify
+
+PIPE_WIDTH = 1000
+"""Columns where no terminal says how wide it is: whoever reads ids from a pipe needs them whole."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,24 +35,30 @@ def _runs(store: Store) -> int:
     refs: dict[str, list[str]] = {}
     for ref in sorted((store.root / "refs").glob("[!.]*")):
         refs.setdefault(ref.read_text(encoding="utf-8").strip(), []).append(ref.name)
-    table = Table("run", "device", "driver", "torch", "cases", "", "refs", box=None)
+    table = Table(Column("run", overflow="fold"), "device", "driver", "torch", "cases", "", "refs", box=None)
+    code = Exit.FINE
     for run_id in reversed(store.ids()):
-        data = json.loads((store.root / run_id / "run.json").read_text(encoding="utf-8"))
-        values = data["environment"]["values"]
+        try:
+            run = read_run(store.root / run_id)
+        except CommandError as error:
+            sys.stderr.write(f"{error}\n")
+            code = max(code, error.code)
+            continue
+        values = run.environment.values
         table.add_row(
             run_id,
             str(values.get("gpu_name") or values.get("cpu_name")),
             str(values.get("driver_version") or "–"),
             str(values.get("torch_version")),
-            str(len(data["measurements"])),
-            "partial" if data["partial"] else "",
+            str(len(run.measurements)),
+            "partial" if run.partial else "",
             ", ".join(refs.get(run_id, [])),
         )
     if not table.row_count:
         sys.stdout.write(f"no runs in {store.root}\n")
-        return Exit.FINE
-    Console(soft_wrap=not sys.stdout.isatty()).print(table)
-    return Exit.FINE
+        return code
+    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False).print(table)
+    return code
 
 
 def _verify(store: Store, selectors: list[str]) -> int:

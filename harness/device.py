@@ -305,13 +305,12 @@ def _precision_flags(cuda: Any) -> dict[str, Fact]:
 def _gpu_facts(properties: Any, cuda: str | None) -> dict[str, Fact]:
     """The facts of `CUDA_FACTS`; the UUID is bare, since torch does not say whether it is a MIG instance's."""
     no_cuda = Unknown(reason="torch is built without CUDA")
+    bus_id = f"{properties.pci_domain_id:08X}:{properties.pci_bus_id:02X}:{properties.pci_device_id:02X}.0"
     return {
         "device_name": properties.name,
         "gpu_name": properties.name,
         "gpu_uuid": str(properties.uuid),
-        "gpu_pci_bus_id": (
-            f"{properties.pci_domain_id:08X}:{properties.pci_bus_id:02X}:{properties.pci_device_id:02X}.0"
-        ),
+        "gpu_pci_bus_id": bus_id,
         "compute_capability": f"{properties.major}.{properties.minor}",
         "sm_count": properties.multi_processor_count,
         "l2_bytes": properties.L2_cache_size,

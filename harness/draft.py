@@ -64,8 +64,8 @@ class Draft:
             lock = filelock.FileLock(root / f"{folder.name}.lock")
             try:
                 lock.acquire(timeout=0)
-            except filelock.Timeout:
-                continue  # its process is alive
+            except OSError:  # filelock.Timeout is one
+                continue  # its process is alive, or the store is only to be read from here
             yield cls(root, folder.name.removeprefix(PREFIX), lock)
 
     @property
@@ -88,7 +88,11 @@ class Draft:
             raise unwritable(self._root, error) from error
 
     def publish(self, *, partial: bool) -> Path | None:
-        """Turn the draft into a run; its folder, or None if nothing was measured."""
+        """Turn the draft into a run; its folder, or None if nothing was measured.
+
+        Raises:
+            CommandError: the store cannot be written to (INFRASTRUCTURE); the draft stays.
+        """
         header = self._header()
         measurements, torn = self._measurements()
         target = self._root / self.folder.name.removeprefix(PREFIX)
@@ -96,13 +100,21 @@ class Draft:
             self.leave()
             return None
         if not target.exists():
-            building = self._root / f".publish-{target.name}"
-            shutil.rmtree(building, ignore_errors=True)
-            shutil.copytree(self.kept, building)
-            write_run(building, _finished(header, measurements, partial=partial, torn=torn))
-            building.rename(target)
+            ended = datetime.fromtimestamp((self.folder / JOURNAL).stat().st_mtime, UTC)
+            try:
+                self._build(target, _finished(header, measurements, ended, partial=partial, torn=torn))
+            except OSError as error:
+                self._lock.release()
+                raise unwritable(self._root, error) from error
         self.leave()
         return target
+
+    def _build(self, target: Path, run: Run) -> None:
+        building = self._root / f".publish-{target.name}"
+        shutil.rmtree(building, ignore_errors=True)
+        shutil.copytree(self.kept, building)
+        write_run(building, run)
+        building.rename(target)
 
     def leave(self) -> None:
         """Delete the draft and give its lock back."""
@@ -156,7 +168,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _finished(header: Run, measurements: Sequence[Measurement], *, partial: bool, torn: int) -> Run:
+def _finished(header: Run, measurements: Sequence[Measurement], ended: datetime, *, partial: bool, torn: int) -> Run:
     warnings = list(header.warnings)
     if partial:
         warnings.append("The run was cut short: it holds what had been measured until then.")
@@ -164,7 +176,7 @@ def _finished(header: Run, measurements: Sequence[Measurement], *, partial: bool
         warnings.append(f"{torn} line of the journal was torn by the end of its process and is lost.")
     return replace(
         header,
-        finished_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        finished_utc=ended.isoformat(timespec="seconds"),
         partial=partial,
         warnings=tuple(warnings),
         measurements=tuple(measurements),

@@ -70,7 +70,8 @@ class WorkerProcess:
     def __init__(self, spec: WorkerSpec, trial: int) -> None:
         self._spec = spec
         self._log = spec.log_folder / f"worker-{trial}.log"
-        with self._log.open("ab") as log:
+        self._log_read = 0  # bytes that belong to earlier requests
+        with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 spec.command(),
                 cwd=ROOT,
@@ -110,6 +111,7 @@ class WorkerProcess:
                 for reply in self._replies(readable=bool(selector.select(POLL_S))):
                     last_heard = time.monotonic()
                     if "phase" not in reply:
+                        self._log_read = self._log.stat().st_size
                         return reply
                     self.phase = reply["phase"]
                 if time.monotonic() - last_heard > self._spec.silence_s:
@@ -145,7 +147,7 @@ class WorkerProcess:
             return f"closed its pipe in phase {self.phase!r}: killed"
         self.stop()
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-        said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        said = self._log.read_bytes()[self._log_read :].decode(errors="replace").strip().splitlines()
         last = f": {said[-1]}" if code > 0 and said else ""
         return f"{how} in phase {self.phase!r}{last}"
 

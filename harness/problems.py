@@ -18,9 +18,6 @@ COLD_FACTOR = 4
 """Cold operand sets together hold this many times the last-level cache, so that none is left of a set when its turn
 comes again, whatever the replacement policy keeps."""
 
-HOT_FRACTION = 0.25
-"""Hot operand sets together fill at most this much of the last-level cache."""
-
 PLACEMENTS = 16
 """Operand sets to rotate over where memory allows: a kernel's time depends on where its operands lie. On an H200, one
 A of 11008×4096 after the other takes cuBLAS 51.8 to 55.4 µs; the mean over 16 is steady within 0.5 % over processes."""
@@ -50,9 +47,9 @@ def sets_for(problem: Problem, cache: Cache, *, cache_bytes: int, memory_bytes: 
         cache_bytes: of the last-level cache.
         memory_bytes: of the device.
     """
-    own = least_bytes(problem)
     if cache is Cache.HOT:
-        return max(1, min(PLACEMENTS, int(HOT_FRACTION * cache_bytes) // own))
+        return 1
+    own = least_bytes(problem)
     needed = -(-COLD_FACTOR * cache_bytes // own)
     return max(1, needed, min(PLACEMENTS, int(PLACEMENTS_MEMORY_FRACTION * memory_bytes) // own))
 
@@ -62,7 +59,7 @@ def why_never_hot(problem: Problem, cache_bytes: int) -> str | None:
     own = least_bytes(problem)
     if own <= cache_bytes:
         return None
-    return f"operands of {own / 1e6:.0f} MB do not stay in a cache of {cache_bytes / 1e6:.0f} MB: see cold"
+    return f"never hot: its operands do not stay in a cache of {cache_bytes / 1e6:.0f} MB; see cold"
 
 
 class Guarded:

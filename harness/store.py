@@ -133,21 +133,33 @@ def load(folder: Path) -> Run:
     Raises:
         CommandError: a file is missing or damaged, or the schema is newer than this program's (RUN).
     """
-    data = _read_json(folder / "run.json")
-    version = data.get("schema_version")
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise CommandError(
-            f"{folder / 'run.json'}: schema version {version}, wanted at most {SCHEMA_VERSION}: update this project",
-            Exit.RUN,
-        )
+    run = read_run(folder)
     try:
-        run = Run.from_dict(data)
         samples = _by_trial(pd.read_parquet(folder / "samples.parquet"))
         states = _by_trial(pd.read_parquet(folder / "device_states.parquet"))
         measurements = tuple(_with_tables(m, samples, states) for m in run.measurements)
-    except (RecordError, OSError, KeyError, ValueError, pa.ArrowException) as error:
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise CommandError(f"{folder}: damaged: {_first_line(error)}", Exit.RUN) from error
     return replace(run, measurements=measurements)
+
+
+def read_run(folder: Path) -> Run:
+    """run.json alone: the run without its samples and device states.
+
+    Raises:
+        CommandError: it is missing or damaged, or its schema is newer than this program's (RUN).
+    """
+    path = folder / "run.json"
+    data = _read_json(path)
+    version = data.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise CommandError(
+            f"{path}: schema version {version}, wanted at most {SCHEMA_VERSION}: update this project", Exit.RUN
+        )
+    try:
+        return Run.from_dict(data)
+    except RecordError as error:
+        raise CommandError(f"{folder}: damaged: {error}", Exit.RUN) from error
 
 
 def verify(folder: Path) -> None:
@@ -159,7 +171,7 @@ def verify(folder: Path) -> None:
     sums = folder / "SHA256SUMS"
     if not sums.is_file():
         raise CommandError(f"{folder}: no SHA256SUMS: not a published run", Exit.RUN)
-    lines = sums.read_text(encoding="utf-8").splitlines()
+    lines = sums.read_text(encoding="utf-8", errors="replace").splitlines()
     listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {sums.name}
     for name, wanted in listed.items():
@@ -212,4 +224,4 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-__all__ = ["Store", "check_ref_name", "load", "new_run_id", "store_root", "verify"]
+__all__ = ["Store", "check_ref_name", "load", "new_run_id", "read_run", "store_root", "verify"]

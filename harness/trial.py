@@ -36,8 +36,13 @@ class Workbench:
     def __init__(self, problem: Problem, device: str) -> None:
         self.problem = problem
         self._device = device
-        self.gate = Gate(problem, device)
         self.verdicts: dict[str, Verdict] = {}
+        self.fastest: dict[tuple[str, Cache], Kernel] = {}
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget everything but the verdicts: a wrong kernel may have damaged what the next one would be judged by."""
+        self.gate = Gate(self.problem, self._device)
         self._sets: dict[int, OperandSets] = {}
         self._references: dict[int, tuple[Tensor, Tensor]] = {}
 
@@ -92,6 +97,7 @@ class Worker:
             need = allocation_bytes(case.problem, self._set_count(case)) / 2**30
             return _without_samples(trial, Word.NOT_MEASURED, f"out of memory: its operands alone take {need:.1f} GiB")
         except Exception as error:  # noqa: BLE001 - a kernel is foreign code and may raise anything
+            self._bench = None  # it may have written before it raised
             return _without_samples(trial, Word.CRASHED, f"{type(error).__name__}: {_first_line(error)}")
 
     def still_sound(self) -> str | None:
@@ -120,13 +126,14 @@ class Worker:
             return TrialResult(trial=trial, verdict=verdict)
         sets = bench.sets(self._set_count(case))
         self._say({"phase": "variants"})
-        chosen = self._fastest(kernel, timer, sets, max_time_s)
+        chosen = self._fastest(case, kernel, timer, bench, max_time_s)
         self._say({"phase": "timing"})
         timing = timer.measure(_bind(chosen, sets), self._device, max_time_s)
         self._say({"phase": "recheck"})
         wanted = bench.refresh(sets)
         after = recheck(kernel, sets, timing.rerun, wanted)
         if after.word is not Word.PASSED:
+            bench.renew()
             return TrialResult(trial=trial, verdict=after)
         variant = chosen.name if kernel.variants else None
         return _with_samples(trial, verdict, timing, sets.count, variant)
@@ -142,6 +149,8 @@ class Worker:
         if kernel.name not in bench.verdicts:
             verdicts = [bench.gate.check(each, self._stray_launch) for each in self._variants(kernel)]
             bench.verdicts[kernel.name] = next((v for v in verdicts if v.word is not Word.PASSED), verdicts[0])
+            if bench.verdicts[kernel.name].word is not Word.PASSED:
+                bench.renew()
         return bench.verdicts[kernel.name]
 
     def _stray_launch(self, launch: Launch) -> str | None:
@@ -151,17 +160,23 @@ class Worker:
 
         return stray_launch(launch)
 
-    def _fastest(self, kernel: Kernel, timer: Timer, sets: OperandSets, max_time_s: float) -> Kernel:
-        """The variant with the least median in a short measurement; the figure itself is measured afresh."""
+    def _fastest(self, case: Case, kernel: Kernel, timer: Timer, bench: Workbench, max_time_s: float) -> Kernel:
+        """The variant with the least median in a short measurement; the figure itself is measured afresh.
+
+        The first timer decides for those after it: the headline comes first, and a launch rate tells variants apart by
+        nothing but chance.
+        """
         variants = self._variants(kernel)
-        if len(variants) == 1:
-            return variants[0]
-        share_s = max_time_s / len(variants)
+        key = (kernel.name, case.cache)
+        if len(variants) > 1 and key not in bench.fastest:
+            sets = bench.sets(self._set_count(case))
+            share_s = max_time_s / len(variants)
 
-        def median_ns(variant: Kernel) -> float:
-            return statistics.median(timer.measure(_bind(variant, sets), self._device, share_s).samples_ns)
+            def median_ns(variant: Kernel) -> float:
+                return statistics.median(timer.measure(_bind(variant, sets), self._device, share_s).samples_ns)
 
-        return min(variants, key=median_ns)
+            bench.fastest[key] = min(variants, key=median_ns)
+        return bench.fastest.get(key, variants[0])
 
     def _variants(self, kernel: Kernel) -> list[Kernel]:
         """The ways to compute `kernel` on this device; itself where it has no variants."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from harness.model import Role, Word
+from harness.timing import timers
 from reports import format as fmt
 from reports.figures import BASELINE, Figures, Row, Way
 
@@ -99,22 +100,33 @@ _FAILED = {
     Word.WRONG: (Level.BAD, "gave a wrong result, so it has no figures"),
     Word.CRASHED: (Level.BAD, "crashed or hung, so it has no figures"),
     Word.NOT_MEASURED: (Level.CAUTION, "could not be measured"),
-    Word.UNSUPPORTED: (Level.NOTE, "does not support some of the problems"),
 }
 
 
 def _failed(f: Figures) -> Iterator[Caution]:
+    """A caution a kernel that failed, its reasons below; one note for all that is not supported."""
     for word, (level, usual) in _FAILED.items():
-        by_kernel: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-        for row in f.rows:
-            if row.verdict.word is word:
-                by_kernel[row.kernel][row.verdict.reason or "no reason given"].append(row)
-        for kernel, by_reason in by_kernel.items():
-            what = usual
-            if word is Word.UNSUPPORTED and not any(r.kernel == kernel and r.summary for r in f.rows):
-                what = "does not run here"
-            lines = tuple(f"{_where(f, rows)}: {fmt.line(reason)}" for reason, rows in by_reason.items())
-            yield Caution(level=level, text=f"{fmt.name(kernel)} {what}.", details=lines)
+        for kernel in dict.fromkeys(row.kernel for row in f.rows):
+            rows = [row for row in f.rows if row.kernel == kernel and row.verdict.word is word]
+            if rows:
+                lines = tuple(f"{_where(f, of)}: {reason}" for reason, of in _by_reason(rows).items())
+                yield Caution(level=level, text=f"{fmt.name(kernel)} {usual}.", details=lines)
+    unsupported = _by_reason(row for row in f.rows if row.verdict.word is Word.UNSUPPORTED)
+    if unsupported:
+        lines = tuple(f"{_who(f, rows)} on {_where(f, rows)}: {reason}" for reason, rows in unsupported.items())
+        yield Caution(level=Level.NOTE, text="Some cases cannot be: a kernel's contract or the cache.", details=lines)
+
+
+def _by_reason(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[fmt.line(row.verdict.reason or "no reason given")].append(row)
+    return found
+
+
+def _who(f: Figures, rows: list[Row]) -> str:
+    kernels = list(dict.fromkeys(row.kernel for row in rows))
+    return "every kernel" if len(kernels) == len(f.kernels) > 1 else ", ".join(fmt.name(each) for each in kernels)
 
 
 def _held_back(f: Figures) -> Iterator[Caution]:
@@ -133,6 +145,8 @@ def _held_back(f: Figures) -> Iterator[Caution]:
 
 def _spread(f: Figures) -> Iterator[Caution]:
     timed = [r for way in f.ways for r in f.rows if r.way == way and r.summary is not None]
+    on_device = {name for name, timer in timers().items() if timer.clock == "device"}
+    timed = [r for r in timed if r.way.timer in on_device] or timed  # a host's clock spreads, and says nothing of them
     wide = [r for r in timed if is_wide(r)]
     if wide:
         by_way = [
@@ -170,7 +184,8 @@ def _where(f: Figures, rows: list[Row]) -> str:
     """Problems, each with the ways of timing unless these are all there are."""
     by_problem: dict[str, list[Way]] = defaultdict(list)
     for row in rows:
-        by_problem[fmt.problem(row.problem)].append(row.way)
+        if row.way not in by_problem[fmt.problem(row.problem)]:
+            by_problem[fmt.problem(row.problem)].append(row.way)
     if all(len(ways) == len(f.ways) for ways in by_problem.values()):
         every = len(by_problem) == len(f.problems) > 1
         return f"all {len(f.problems)} problems" if every else ", ".join(by_problem)

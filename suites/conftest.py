@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -26,6 +27,7 @@ CLOCK = DeviceClock()
 BENCH = pytest.StashKey[Bench]()
 SELECTION = pytest.StashKey[suite_options.Selection]()
 CODES = pytest.StashKey[list[Exit]]()
+"""What the exit code is the highest of, beside what pytest's own status means."""
 RUN_FOLDER = pytest.StashKey[Path]()
 
 
@@ -70,14 +72,15 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     total = sum(_case_of(item) is not None for item in request.session.items)
     progress = Progress(request.config, total=total, trials=selection.options.trials)
     store = Store(selection.store)
-    for path in store.recover():
-        progress.say(f"published what an earlier bench had measured before it was killed: {path}")
     try:
+        for path in store.recover():
+            progress.say(f"published what an earlier bench had measured before it was killed: {path}")
         with Bench(registry=registry, store=store, options=selection.options, on_result=progress.result) as started:
             request.config.stash[BENCH] = started
+            progress.begin()
             yield started
     except CommandError as error:
-        pytest.exit(str(error), returncode=int(error.code))
+        _end(request.config, error)
     finally:
         progress.close()
 
@@ -90,7 +93,7 @@ def measure(bench: Bench, benchmark: BenchmarkFixture, request: pytest.FixtureRe
         try:
             measurement = bench.measure(case)
         except CommandError as error:
-            pytest.exit(str(error), returncode=int(error.code))
+            _end(request.config, error)
         verdict = measurement.verdict
         if verdict.word is Word.UNSUPPORTED:
             pytest.skip(verdict.reason or "")
@@ -102,6 +105,12 @@ def measure(bench: Bench, benchmark: BenchmarkFixture, request: pytest.FixtureRe
         benchmark.pedantic(lambda: CLOCK.advance(next(samples)), rounds=len(measurement.samples_ns), iterations=1)
 
     return run
+
+
+def _end(config: pytest.Config, error: CommandError) -> NoReturn:
+    """End the session with one line. The code goes round pytest, whose own statuses are the same small numbers."""
+    config.stash[CODES].append(error.code)
+    pytest.exit(str(error), returncode=suite_options.ENDED)
 
 
 def _case_of(item: pytest.Item) -> Case | None:
@@ -126,9 +135,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
     codes = [suite_options.exit_of(exitstatus), *config.stash[CODES]]
     bench = config.stash.get(BENCH, None)
+    if bench is None and session.testsfailed and exitstatus == pytest.ExitCode.INTERRUPTED:
+        codes[0] = Exit.USAGE  # not Ctrl-C: pytest says the same of a suite that cannot be imported
     if bench is not None:
+        complete = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         try:
-            _publish(config, bench, partial=exitstatus in {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
+            _publish(config, bench, partial=not complete or bool(session.shouldfail or session.shouldstop))
         except CommandError as error:
             codes.append(error.code)
             sys.stderr.write(f"{error}\n")

@@ -33,6 +33,9 @@ REFUSED = {
 }
 """Options of other plugins that would silently measure nothing, by the name that pytest gives them."""
 
+ENDED = 100
+"""Status of a session that a CommandError ended; none of pytest's own."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
@@ -84,10 +87,12 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
     if ref is not None:
         check_ref_name(ref)
     caches = _choose("--cache", config.option.cache, [str(cache) for cache in Cache])
+    chosen, problems = _kernels(config.option.kernel, kernels), _problems(config.option.shape)
+    device = _device(config.option.device)
     return Selection(
-        kernels=_kernels(config.option.kernel, kernels),
-        problems=_problems(config.option.shape),
-        timers=tuple(_choose("--timer", config.option.timer, list(timers()))),
+        kernels=chosen,
+        problems=problems,
+        timers=_timers(config.option.timer, device),
         caches=(Cache.COLD,) if quick and not config.option.cache else tuple(Cache(cache) for cache in caches),
         options=Options(
             trials=int(_number("--trials", config.option.trials, QUICK_TRIALS if quick else TRIALS, 1, 1000)),
@@ -95,7 +100,7 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
                 "--max-time", config.option.max_time, QUICK_MAX_TIME_S if quick else MAX_TIME_S, 1e-3, 3600
             ),
             quick=quick,
-            device=_device(config.option.device),
+            device=device,
             command=tuple(sys.argv),
         ),
         store=store_root(config.option.store),
@@ -116,8 +121,8 @@ def refuse_conflicts(config: pytest.Config) -> None:
 
 
 def exit_of(pytest_status: int) -> Exit:
-    """What pytest's own exit status means here. A failed test has put its own code beside it."""
-    by_status = {
+    """What pytest's exit status means here. A failed test, or an error that ended the session, has its own code."""
+    by_status: dict[int, Exit] = {
         pytest.ExitCode.OK: Exit.FINE,
         pytest.ExitCode.TESTS_FAILED: Exit.KERNEL,
         pytest.ExitCode.INTERRUPTED: Exit.INTERRUPTED,
@@ -125,7 +130,7 @@ def exit_of(pytest_status: int) -> Exit:
         pytest.ExitCode.USAGE_ERROR: Exit.USAGE,
         pytest.ExitCode.NO_TESTS_COLLECTED: Exit.USAGE,
     }
-    return by_status[pytest.ExitCode(pytest_status)]
+    return Exit.FINE if pytest_status == ENDED else by_status.get(pytest_status, Exit.INFRASTRUCTURE)
 
 
 def _choose(option: str, wanted: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -139,6 +144,20 @@ def _choose(option: str, wanted: Sequence[str], known: Sequence[str]) -> list[st
 def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> tuple[Kernel, ...]:
     chosen = set(_choose("--kernel", wanted, list(kernels)))
     return tuple(k for k in kernels.values() if k.name in chosen or k.name == BASELINE or k.role in ALWAYS)
+
+
+def _timers(wanted: Sequence[str], device: str) -> tuple[str, ...]:
+    """Of those that work on the device; wanting one that exists but does not is a wrong value too."""
+    known = timers()
+    _choose("--timer", wanted, list(known))
+    device_type = device.partition(":")[0]
+    usable = [timer.name for timer in known.values() if device_type in timer.devices]
+    for name in wanted:
+        if name not in usable:
+            raise CommandError(
+                f"--timer: {name} does not work on {device}, wanted one of: {', '.join(usable)}", Exit.USAGE
+            )
+    return tuple(_choose("--timer", wanted, usable))
 
 
 def _problems(shapes: Sequence[str]) -> tuple[Problem, ...] | None:

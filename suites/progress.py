@@ -44,6 +44,10 @@ class Progress:
             self._task = self._bar.add_task("cases", total=total)
             self._bar.start()
 
+    def begin(self) -> None:
+        """Count the time left from here: building and starting workers is not a case."""
+        self._started = time.monotonic()
+
     def say(self, text: str) -> None:
         """A line above the bar."""
         with self._uncaptured():

@@ -57,6 +57,8 @@ class Timer:
     """Stands in every table."""
     summary: str
     """What a sample is, in one line."""
+    clock: str
+    """"device" or "host": whose time it reads, and so what a spread between trials speaks of."""
     devices: tuple[str, ...]
     """Device types it works on."""
     measure: Callable[[Sequence[Launch], str, float], Timing]

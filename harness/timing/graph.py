@@ -186,6 +186,7 @@ TIMERS = (
     Timer(
         name="graph",
         summary="one replay of a CUDA graph of many launches between two events, over the launches",
+        clock="device",
         devices=("cuda",),
         measure=measure_graph,
     ),

@@ -60,6 +60,7 @@ TIMERS = (
     Timer(
         name="async",
         summary=f"host clock over {CALLS} back-to-back calls, one synchronization at each end",
+        clock="host",
         devices=("cuda", "cpu"),
         measure=measure_async,
     ),

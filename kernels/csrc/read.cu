@@ -80,7 +80,16 @@ __global__ void __launch_bounds__(kStreamThreads, kResidentThreads / kStreamThre
   tell_nan(sum, y);
 }
 
-// `width` threads a row, `rows` rows a block; rows that do not start on 16 bytes are read float by float.
+// Sum of elements lane, lane + threads, … by plain 4-byte loads.
+__device__ inline float read_floats(const float* __restrict__ values, std::int64_t count, int lane, int threads) {
+  float sum = 0.0f;
+#pragma unroll 4
+  for (std::int64_t element = lane; element < count; element += threads) sum += values[element];
+  return sum;
+}
+
+// `width` threads a row, `rows` rows a block, `loads` 16-byte loads in flight; 0, and rows that do not start on 16
+// bytes: float by float. Blocks wait for no other, so m / rows of them keep every multiprocessor supplied to the end.
 template <int width, int rows, int loads>
 __global__ void __launch_bounds__(width* rows, kResidentThreads / (width * rows))
     read_rows_kernel(const float* __restrict__ a, const float* __restrict__ x, float* __restrict__ y, std::int64_t m,
@@ -91,10 +100,10 @@ __global__ void __launch_bounds__(width* rows, kResidentThreads / (width * rows)
   const int lane = static_cast<int>(thread % width);
   const float4 x_first = first_of_x(x, k, thread);
   float sum = 0.0f;
-  if (row < m && k % 4 == 0) sum += read_share<loads>(a + row * k, k, lane, width, lane);
-  if (row < m && k % 4 != 0)
-#pragma unroll 4
-    for (std::int64_t column = lane; column < k; column += width) sum += a[row * k + column];
+  if (row < m && loads > 0 && k % 4 == 0)
+    sum += read_share<(loads > 0 ? loads : 1)>(a + row * k, k, lane, width, lane);
+  else if (row < m)
+    sum += read_floats(a + row * k, k, lane, width);
   sum += sum_of(x_first) + rest_of_x(x, k, thread, threads);
   if (lane == 0 && row < m) y[row] = sum;
   tell_nan(sum, y);
@@ -125,6 +134,9 @@ void start_rows(const Args& args) {
 
 SGEMV_LIMIT(read_warp_a_row, K_ANY, 1, 16, "32 threads a row, 4 rows a block, 4 loads in flight") {
   sgemv::start_rows<32, 4, 4>(args);
+}
+SGEMV_LIMIT(read_warp_a_row_4_bytes, K_ANY, 1, 16, "32 threads a row, 4 rows a block, 4-byte loads") {
+  sgemv::start_rows<32, 4, 0>(args);
 }
 SGEMV_LIMIT(read_128_a_row, K_ANY, 1, 16, "128 threads a row, 2 rows a block, 4 loads in flight") {
   sgemv::start_rows<128, 2, 4>(args);

@@ -1,0 +1,213 @@
+"""harness.timing: which timers there are, when sampling stops, and what `async` divides by what."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from harness import timing
+from harness.timing import NotMeasurable, Timer, collector_off, draw_samples, host, median_error, timers
+
+
+def constant(value: float | None) -> Callable[[], float | None]:
+    return lambda: value
+
+
+class Clock:
+    """In place of `time` in a module: only `advance` moves it."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def advance(self, ns: int) -> None:
+        self.now_ns += ns
+
+    def perf_counter_ns(self) -> int:
+        return self.now_ns
+
+    def perf_counter(self) -> float:
+        return self.now_ns / 1e9
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that the timers read instead of the machine's."""
+    made = Clock()
+    monkeypatch.setattr(host, "time", made)
+    monkeypatch.setattr(timing, "time", made)
+    return made
+
+
+def test_timers_are_found_and_the_headline_is_first() -> None:
+    """Every module of the folder adds its own; the order is that of the tables."""
+    found = timers()
+    assert next(iter(found)) == "graph"
+    assert {"graph", "async"} <= set(found)
+    assert all(isinstance(timer, Timer) and timer.name == name and timer.summary for name, timer in found.items())
+
+
+def test_device_time_needs_a_device() -> None:
+    """On a CPU only the host's clock is left."""
+    assert timers()["graph"].devices == ("cuda",)
+    assert timers()["async"].devices == ("cuda", "cpu")
+
+
+def test_two_timers_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are labelled by the name."""
+    monkeypatch.setattr(host, "TIMERS", host.TIMERS * 2)
+    with pytest.raises(ValueError, match="a name is used twice in .*'async', 'async'"):
+        timers()
+
+
+def test_steady_samples_stop_as_precise() -> None:
+    """Ten equal samples know their median; an eleventh is not drawn."""
+    assert draw_samples(constant(5.0), 60.0) == ((5.0,) * 10, "precise")
+
+
+def test_unsteady_samples_stop_by_time(clock: Clock) -> None:
+    """1 ms a sample and a budget of 25 ms: the 26th is the first that ends beyond it."""
+    values = itertools.cycle([1.0, 2.0])
+
+    def draw() -> float:
+        clock.advance(1_000_000)
+        return next(values)
+
+    samples, stopped = draw_samples(draw, 0.025)
+    assert stopped == "time"
+    assert samples == (1.0, 2.0) * 13
+
+
+def test_a_small_budget_still_gives_the_fewest_samples(clock: Clock) -> None:
+    """Each sample takes half the budget: ten are drawn all the same."""
+    values = itertools.cycle([1.0, 2.0])
+
+    def draw() -> float:
+        clock.advance(500_000_000)
+        return next(values)
+
+    assert draw_samples(draw, 1.0) == ((1.0, 2.0) * 5, "time")
+
+
+def test_a_very_slow_launch_gives_what_ten_budgets_allow(clock: Clock) -> None:
+    """4 s a sample and a budget of 1 s: the third ends beyond 10 s."""
+
+    def draw() -> float:
+        clock.advance(4_000_000_000)
+        return 4e9
+
+    assert draw_samples(draw, 1.0) == ((4e9,) * 3, "time")
+
+
+def test_samples_that_must_not_count_are_left_out() -> None:
+    """None is not a sample."""
+    values = itertools.cycle([None, 3.0, None])
+    assert draw_samples(lambda: next(values), 60.0) == ((3.0,) * 10, "precise")
+
+
+def test_no_sample_that_counts_is_not_measurable(clock: Clock) -> None:
+    """The reason says how long was tried: ten budgets."""
+
+    def draw() -> None:
+        clock.advance(100_000_000)
+
+    with pytest.raises(NotMeasurable, match=r"^no sample counted within 0\.5 s$"):
+        draw_samples(draw, 0.05)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf"), 0.0, -1.0])
+def test_a_sample_that_is_no_time_is_refused(bad: float) -> None:
+    """Not one gets into a record: pytest-benchmark's session would not survive it."""
+    values = itertools.chain([1.0, 2.0], itertools.repeat(bad))
+    with pytest.raises(NotMeasurable, match=rf"a sample of {bad} ns: wanted a finite time above 0"):
+        draw_samples(lambda: next(values), 60.0)
+
+
+def test_there_is_a_most() -> None:
+    """Samples without end and without precision stop at 400."""
+    values = itertools.cycle([1.0, 2.0])
+    samples, stopped = draw_samples(lambda: next(values), 60.0)
+    assert (len(samples), stopped) == (400, "time")
+
+
+def test_median_error_of_ten_by_hand() -> None:
+    """n/2 ± 0.98·√10 = 5 ± 3.1: places 1 and 9 of 0 … 9. For 100 … 109 that is (109 − 101)/2/105."""
+    assert median_error([float(100 + i) for i in range(10)]) == pytest.approx(4 / 105)
+
+
+def test_median_error_of_a_hundred_by_hand() -> None:
+    """50 ± 9.8: places 40 and 60. For 1000 … 1099 that is 10/1050, in any order."""
+    assert median_error([float(1000 + i) for i in reversed(range(100))]) == pytest.approx(10 / 1050)
+
+
+def test_median_error_ignores_a_few_outliers() -> None:
+    """That is what a median is for."""
+    assert median_error([1.0] * 98 + [1e6] * 2) == 0.0
+
+
+def test_median_error_of_one_sample() -> None:
+    """Both ends are the sample itself."""
+    assert median_error([3.0]) == 0.0
+
+
+def test_async_is_the_time_of_a_call(clock: Clock) -> None:
+    """Every launch takes 700 ns of this clock, so a sample is 700 ns, over the 200 calls of the reference's protocol."""
+    result = host.measure_async([lambda: clock.advance(700)], "cpu", 0.05)
+    assert result.samples_ns == (700.0,) * 10
+    assert (result.launches_per_sample, result.kernels_per_launch, result.stopped) == (200, None, "precise")
+
+
+def test_async_shortens_samples_of_slow_launches(clock: Clock) -> None:
+    """1 ms a launch and a budget of 100 ms: a tenth of it holds 10 calls."""
+    result = host.measure_async([lambda: clock.advance(1_000_000)], "cpu", 0.1)
+    assert result.launches_per_sample == 10
+    assert set(result.samples_ns) == {1_000_000.0}
+
+
+def test_async_of_a_launch_beyond_the_budget(clock: Clock) -> None:
+    """One call a sample, and as many as ten budgets allow: the first after 10 s ends it."""
+    result = host.measure_async([lambda: clock.advance(3_000_000_000)], "cpu", 1.0)
+    assert (result.launches_per_sample, result.samples_ns) == (1, (3e9,) * 4)
+
+
+def test_async_uses_every_operand_set_alike(clock: Clock) -> None:
+    """Launches rotate: after any number of calls, no set was used twice more than another."""
+    used = [0, 0, 0]
+
+    def launch(i: int) -> Callable[[], None]:
+        def run() -> None:
+            used[i] += 1
+            clock.advance(100 * (i + 1))
+
+        return run
+
+    result = host.measure_async([launch(0), launch(1), launch(2)], "cpu", 0.05)
+    assert max(used) - min(used) <= 1
+    assert all(abs(ns - 200.0) <= 1.0 for ns in result.samples_ns)
+    before = list(used)
+    result.rerun()
+    assert [now - then for now, then in zip(used, before, strict=True)] == [1, 1, 1]
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    """The collector is as it was after the test."""
+    was_on = gc.isenabled()
+    yield
+    if was_on:
+        gc.enable()
+    else:
+        gc.disable()
+
+
+@pytest.mark.usefixtures("collector")
+@pytest.mark.parametrize("on", [True, False])
+def test_collector_is_off_inside_and_as_before_after(*, on: bool) -> None:
+    """Also when the kernel raises."""
+    (gc.enable if on else gc.disable)()
+    with pytest.raises(RuntimeError), collector_off():
+        assert not gc.isenabled()
+        raise RuntimeError
+    assert gc.isenabled() is on
