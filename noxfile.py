@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -41,7 +42,8 @@ def bench(session: nox.Session) -> None:
         path_file = Path(folder) / "run"
         quiet = ["-q", "--no-header", "--no-summary", "--benchmark-quiet", "-o", "console_output_style=classic"]
         suites = [python, "-m", "pytest", "suites", *quiet, f"--path-file={path_file}", *session.posargs]
-        code = pytest_code(run(session, suites))
+        typed = shlex.join(["nox", "-s", "bench", *(["--", *session.posargs] if session.posargs else [])])
+        code = pytest_code(run(session, suites, SGEMV_COMMAND=typed))
         if path_file.exists():
             shown = run(session, [python, "-m", "reports", "run", path_file.read_text().strip(), "--table"])
             code = max(code, shown)
@@ -97,18 +99,38 @@ def prepare(session: nox.Session, *groups: str, nvcc: bool = False) -> str:
     """The Python to run with: of the shared environment, brought up to date, or under --no-venv the one on PATH."""
     os.chdir(ROOT)
     if "--no-venv" in sys.argv:  # nox does not tell a session without a venv of its own
-        found = shutil.which("python3") or shutil.which("python")
-        return found or session.error("--no-venv: no python3 on PATH")
+        return python_on_path(session, [group for group in groups if group != "page"])
+    pins = constraints()
     python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
         must(session, [sys.executable, "-m", "virtualenv", "--quiet", str(ENVIRONMENT)])
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(constraints())]
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(pins)]
     must(session, [*pip, *requirements(*groups)])
     if nvcc:
         needed = session.run(str(python), "-m", "kernels.build", "--needs", silent=True, external=True, log=False)
         if needed and needed.strip():
             must(session, [*pip, needed.strip()])
     return str(python)
+
+
+def python_on_path(session: nox.Session, groups: Sequence[str]) -> str:
+    """The Python on PATH, if it has what the groups need; the page's packages are missed only when it is rendered."""
+    python = shutil.which("python3") or shutil.which("python") or session.error("--no-venv: no python3 on PATH")
+    names = [re.split(r"[^\w.-]", requirement)[0] for requirement in requirements(*groups)]
+    look = f"""
+from importlib.metadata import PackageNotFoundError, version
+for name in {names}:
+    try:
+        version(name)
+    except PackageNotFoundError:
+        print(name)
+"""
+    missing = (session.run(python, "-c", look, silent=True, external=True, log=False) or "").split()
+    if missing:
+        pins = "pip install -c constraints.txt " + " ".join(missing)
+        sys.stderr.write(f"{python} lacks {', '.join(missing)}: {pins}, or leave --no-venv out\n")
+        leave(INFRASTRUCTURE)
+    return python
 
 
 def requirements(*groups: str) -> list[str]:
@@ -136,10 +158,11 @@ def has_nvidia_gpu() -> bool:
     return Path("/dev/nvidia0").exists() or Path("/dev/dxg").exists()
 
 
-def run(session: nox.Session, command: Sequence[str]) -> int:
+def run(session: nox.Session, command: Sequence[str], **environment: str) -> int:
     """Run a child; its exit code."""
+    patience = {"interrupt_timeout": INTERRUPT_S, "terminate_timeout": INTERRUPT_S}
     try:
-        session.run(*command, external=True, interrupt_timeout=INTERRUPT_S, terminate_timeout=INTERRUPT_S)
+        session.run(*command, env=environment, external=True, **patience)
     except CommandFailed as error:
         code = getattr(error, "return_code", None)  # older nox has the code in the message alone
         return code if code is not None else int((re.findall(r"-?\d+", str(error)) or ["6"])[-1])

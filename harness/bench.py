@@ -130,7 +130,9 @@ class Bench:
         try:
             facts = self._pool.facts()
             self._device = self._find_device(facts["values"])
-            self._draft = Draft.create(self.store.root, self._header(started, facts, builds))
+            header = self._header(started, facts, builds)
+            self.environment = header.environment
+            self._draft = Draft.create(self.store.root, header)
             self._keep(builds)
         except WorkerLost as lost:
             self.close()

@@ -157,7 +157,12 @@ def write_run(folder: Path, run: Run) -> None:
     _states_table(results).to_parquet(folder / "device_states.parquet", index=False, compression="zstd")
     slim = tuple(replace(m, trials=tuple(_slim(t) for t in m.trials)) for m in run.measurements)
     (folder / "run.json").write_text(_json(replace(run, measurements=slim).to_dict()), encoding="utf-8")
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    write_sums(folder)
+
+
+def write_sums(folder: Path) -> None:
+    """Write SHA256SUMS over every other file in `folder`; `sha256sum -c` agrees."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / "SHA256SUMS")
     sums = "".join(f"{sha256_of(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
     (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
 

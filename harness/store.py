@@ -135,8 +135,8 @@ def load(folder: Path) -> Run:
     """
     run = read_run(folder)
     try:
-        samples = _by_trial(pd.read_parquet(folder / "samples.parquet"))
-        states = _by_trial(pd.read_parquet(folder / "device_states.parquet"))
+        samples = _by_trial(_read_table(folder / "samples.parquet"))
+        states = _by_trial(_read_table(folder / "device_states.parquet"))
         measurements = tuple(_with_tables(m, samples, states) for m in run.measurements)
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise CommandError(f"{folder}: damaged: {_first_line(error)}", Exit.RUN) from error
@@ -218,6 +218,12 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise CommandError(f"{path}: found {type(data).__name__}, wanted an object", Exit.RUN)
     return data
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    if not path.is_file():
+        raise CommandError(f"{path}: No such file or directory", Exit.RUN)
+    return pd.read_parquet(path)
 
 
 def _first_line(error: BaseException) -> str:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"
+"""What torch says on a CPU, where it has no exception of its own for it."""
+
+
 class Workbench:
     """What one problem needs on the device, shared by the cases on it: gate, operand sets, references."""
 
@@ -90,14 +94,14 @@ class Worker:
             return _without_samples(trial, Word.UNSUPPORTED, hot_reason)
         try:
             return self._measure(case, kernel, timer, trial, max_time_s)
-        except NotMeasurable as reason:
-            return _without_samples(trial, Word.NOT_MEASURED, str(reason))
-        except torch.OutOfMemoryError:
-            self._bench = None
-            need = allocation_bytes(case.problem, self._set_count(case)) / 2**30
-            return _without_samples(trial, Word.NOT_MEASURED, f"out of memory: its operands alone take {need:.1f} GiB")
+        except NotMeasurable as refusal:
+            return _without_samples(trial, Word.NOT_MEASURED, str(refusal))
         except Exception as error:  # noqa: BLE001 - a kernel is foreign code and may raise anything
             self._bench = None  # it may have written before it raised
+            if isinstance(error, torch.OutOfMemoryError) or CPU_OUT_OF_MEMORY in str(error):
+                need = allocation_bytes(case.problem, self._set_count(case)) / 2**30
+                reason = f"out of memory: its operands alone take {need:.1f} GiB"
+                return _without_samples(trial, Word.NOT_MEASURED, reason)
             return _without_samples(trial, Word.CRASHED, f"{type(error).__name__}: {_first_line(error)}")
 
     def still_sound(self) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from harness.model import Problem, Word
 from harness.roofline import intensity_flop_per_byte, least_bytes
 from reports import format as fmt
@@ -31,17 +33,28 @@ def case_table(f: Figures, problem: Problem) -> Table:
     """Every case of one problem; those without figures say why."""
     columns = case_columns(f.limit)
     rows = [_case_cells(r) for way in f.ways for r in f.passed(way) if r.problem == problem]
-    reasons: dict[tuple[str, Word, str], list[str]] = {}
+    rows += _without_figures(f, problem, span=len(columns) - 2)
+    return table(fmt.problem(problem), columns, rows, note=_note(f, problem), group_by=1)
+
+
+def _without_figures(f: Figures, problem: Problem, span: int) -> list[list[Cell | str]]:
+    """A row a reason: kernels that lack figures for the same reason by the same timers share it."""
+    ways_by_kernel: dict[tuple[Word, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for r in f.rows:
         if r.problem == problem and r.summary is None:
-            reason = r.verdict.reason or "passed, but has no samples"
-            reasons.setdefault((r.kernel, r.verdict.word, reason), []).append(r.way.label)
-    for (kernel, word, reason), ways in reasons.items():
+            reason = fmt.line(r.verdict.reason or "passed, but has no samples")
+            ways_by_kernel[r.verdict.word, reason][r.kernel].append(r.way.label)
+    rows: list[list[Cell | str]] = []
+    for (word, reason), by_kernel in ways_by_kernel.items():
         mark = "bad" if word in (Word.WRONG, Word.CRASHED) else "quiet"
-        said = Cell(text=word, note=fmt.line(reason), mark=mark, columns=len(columns) - 2)
-        every = len(ways) == len(f.ways) > 1
-        rows.append([Cell(text=fmt.name(kernel), kernel=kernel), "all" if every else " · ".join(ways), said])
-    return table(fmt.problem(problem), columns, rows, note=_note(f, problem), group_by=1)
+        said = Cell(text=word, note=reason, mark=mark, columns=span)
+        for ways in dict.fromkeys(tuple(each) for each in by_kernel.values()):
+            kernels = [kernel for kernel, each in by_kernel.items() if tuple(each) == ways]
+            alone = kernels[0] if len(kernels) == 1 else ""
+            who = fmt.name(alone) if alone else fmt.listing([fmt.name(kernel) for kernel in kernels])
+            when = "all" if len(ways) == len(f.ways) > 1 else " · ".join(ways)
+            rows.append([Cell(text=who, kernel=alone), when, said])
+    return rows
 
 
 def _note(f: Figures, problem: Problem) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -111,6 +111,14 @@ def _end(config: pytest.Config, error: CommandError) -> NoReturn:
     """End the session with one line. The code goes round pytest, whose own statuses are the same small numbers."""
     config.stash[CODES].append(error.code)
     pytest.exit(str(error), returncode=suite_options.ENDED)
+
+
+def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
+    """Put the device, its driver and the software into pytest-benchmark's record; its comparison then sees changes."""
+    bench = config.stash.get(BENCH, None)
+    if bench is not None:
+        machine_info["environment"] = bench.environment.values
+        machine_info["node"] = bench.environment.get("hostname")
 
 
 def _case_of(item: pytest.Item) -> Case | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -101,7 +103,7 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
             ),
             quick=quick,
             device=device,
-            command=tuple(sys.argv),
+            command=_command(),
         ),
         store=store_root(config.option.store),
         ref=ref,
@@ -179,6 +181,12 @@ def _number(option: str, text: str | None, default: float, least: float, most: f
         kind = "a whole number" if whole else "a number"
         raise CommandError(f"{option}: found {text!r}, wanted {kind} from {least:g} to {most:g}", Exit.USAGE)
     return value
+
+
+def _command() -> tuple[str, ...]:
+    """The command as it was typed: a session of nox says its own."""
+    said = os.environ.get("SGEMV_COMMAND")
+    return tuple(shlex.split(said)) if said else ("python", "-m", "pytest", *sys.argv[1:])
 
 
 def _device(wanted: str | None) -> str:

@@ -54,7 +54,7 @@ def _spec(rows: list[dict[str, Any]]) -> dict[str, Any]:
         .encode(
             x=alt.X(
                 "value:Q",
-                scale=alt.Scale(zero=True, padding=10),
+                scale=alt.Scale(domainMin=0),
                 axis=alt.Axis(title="µs a launch", gridColor=GRID, tickCount=6),
             ),
             color=alt.Color(

@@ -1,0 +1,86 @@
+"""noxfile.py: sessions, pins and exit codes, run as a user runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def nox(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run nox in the project's root, with this Python as the one on PATH."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        [sys.executable, "-m", "nox", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PATH": path} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_every_session_is_listed_with_what_it_does() -> None:
+    """`nox -l` is the manual: each session has a docstring."""
+    lines = re.findall(r"^[*-] (\w+) -> (.+)$", nox("-l").stdout, flags=re.MULTILINE)
+    assert [name for name, _ in lines] == ["bench", "tests", "lint", "build", "report", "runs", "verify"]
+
+
+def test_a_childs_exit_code_is_noxs() -> None:
+    """Nox alone knows 0 and 1; a run that is not there is 4."""
+    result = nox("-s", "verify", "--no-venv", "--", "no-such-run")
+    assert result.returncode == 4, result.stdout + result.stderr
+    assert "run 'no-such-run': no such run among" in result.stdout + result.stderr
+
+
+def test_an_option_that_pytest_does_not_know_is_wrong_usage() -> None:
+    """Pytest's own 4 would mean a damaged run."""
+    assert nox("-s", "bench", "--no-venv", "--", "--no-such-option").returncode == 2
+
+
+def test_arguments_are_passed_on(tmp_path: Path) -> None:
+    """An empty store is no error."""
+    result = nox("-s", "runs", "--no-venv", "--", "--store", str(tmp_path))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"no runs in {tmp_path}" in result.stdout
+
+
+def test_a_torch_version_that_is_none_is_refused(tmp_path: Path) -> None:
+    """SGEMV_TORCH goes into the pins, so it must be a version."""
+    result = nox("-s", "runs", SGEMV_TORCH="latest; rm -rf /", NOX_ENVDIR=str(tmp_path))
+    assert result.returncode == 2
+    assert "SGEMV_TORCH: found 'latest; rm -rf /', wanted a version such as 2.12.0" in result.stdout + result.stderr
+
+
+def test_a_missing_package_is_named_at_once(tmp_path: Path) -> None:
+    """A Python without the packages, as in a container that lacks some: exit 6, each named, and what installs them."""
+    bare = tmp_path / "python3"
+    bare.write_text(f'#!/bin/sh\nexec "{sys._base_executable}" -S "$@"\n', encoding="utf-8")
+    bare.chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    result = subprocess.run(
+        [sys.executable, "-m", "nox", "-s", "bench", "--no-venv"],
+        cwd=ROOT,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 6, result.stdout + result.stderr
+    assert "python3 lacks torch, numpy, pytest, pytest-benchmark, " in result.stderr
+    assert "pip install -c constraints.txt torch numpy" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["torch", "pytest-benchmark", "pandas", "Jinja2", "nvidia-ml-py", "altair", "msgspec"])
+def test_what_decides_a_figure_or_the_page_is_pinned(name: str) -> None:
+    """One constraints file, exact versions."""
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    assert re.search(rf"(?mi)^{name}==\d[\w.]*$", pins)

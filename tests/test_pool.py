@@ -1,0 +1,197 @@
+"""harness.pool and harness.trial: a worker that dies or hangs costs its case, and the next case finds a worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.model import Cache, Case, DeviceState, Problem, TrialResult, Word
+from harness.pool import ROOT, Pool, WorkerLost, WorkerSpec
+from tests import planted_kernels
+
+REGISTRY = "tests.planted_kernels"
+KERNELS = planted_kernels.kernels()
+PROBLEM = Problem(m=5, k=9)
+
+
+def spec(log_folder: Path, **changes: object) -> WorkerSpec:
+    values = {"registry": REGISTRY, "device": "cpu", "log_folder": log_folder, "trials": 1, "silence_s": 30.0}
+    return WorkerSpec(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def case(name: str) -> Case:
+    return Case(kernel=name, role=KERNELS[name].role, problem=PROBLEM, timer="async", cache=Cache.HOT)
+
+
+def measure(pool: Pool, name: str, trial: int = 0) -> TrialResult:
+    return pool.measure(case(name), trial, 0.002, lambda: None)
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """One worker for all tests: no test may depend on those before it."""
+    made = Pool(spec(tmp_path_factory.mktemp("logs")))
+    yield made
+    made.close()
+
+
+def test_facts(pool: Pool) -> None:
+    """The worker answers for the device, in the form of an environment."""
+    import torch
+
+    facts = pool.facts()
+    assert facts["values"]["torch_version"] == torch.__version__
+    assert facts["values"]["gpu_name"] is None
+    assert facts["unknown"]["gpu_name"] == "measured on the CPU"
+
+
+def test_a_right_kernel_is_measured(pool: Pool) -> None:
+    """Samples come through the pipe."""
+    result = measure(pool, "right")
+    assert result.verdict.word is Word.PASSED
+    assert len(result.samples_ns) >= 10
+
+
+def test_the_worker_stays_the_same(pool: Pool) -> None:
+    """The process is the unit of repetition: a trial is one process for all its cases, wrong ones included."""
+    measure(pool, "right")
+    before = list(pool.pids)
+    assert measure(pool, "writes_into_x").verdict.word is Word.WRONG
+    assert measure(pool, "raises").verdict.reason == "ValueError: planted: no such luck"
+    assert measure(pool, "right").verdict.word is Word.PASSED
+    assert list(pool.pids) == before
+
+
+def test_what_a_kernel_prints_does_not_reach_the_protocol(pool: Pool) -> None:
+    """Not even through the file descriptor, and in the protocol's own words."""
+    result = measure(pool, "prints_a_lot")
+    assert result.verdict.word is Word.PASSED
+    assert len(result.samples_ns) >= 10
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("segfaults", "killed by SIGSEGV in phase 'gate'"),
+        ("exits", "exited with code 3 in phase 'gate': planted: leaving with three"),
+        ("exits_silently", "exited with code 4 in phase 'gate'"),
+    ],
+)
+def test_a_death_costs_its_case_only(pool: Pool, name: str, reason: str) -> None:
+    """How, when, and its last words (none that belong to a case before); a fresh process takes the next case."""
+    measure(pool, "prints_a_lot")
+    before = list(pool.pids)
+    result = measure(pool, name)
+    assert (result.verdict.word, result.verdict.reason, result.samples_ns) == (Word.CRASHED, reason, ())
+    assert not psutil.pid_exists(before[0])
+    assert measure(pool, "right").verdict.word is Word.PASSED
+    assert list(pool.pids) != before
+
+
+def test_a_hang_is_killed(tmp_path: Path) -> None:
+    """Silence is measured from the last word; the other trial's worker lives on, and the next case passes."""
+    pool = Pool(spec(tmp_path, trials=2, silence_s=30.0))
+    try:
+        pool.facts()
+        assert measure(pool, "right", trial=1).verdict.word is Word.PASSED
+        first, second = pool.pids
+        for worker in pool._workers:
+            assert worker is not None
+            worker._spec = spec(tmp_path, trials=2, silence_s=0.4)
+        started = time.monotonic()
+        result = measure(pool, "hangs")
+        assert result.verdict.word is Word.CRASHED
+        assert result.verdict.reason == "silent for 0.4 s in phase 'gate': hung, killed"
+        assert 0.4 <= time.monotonic() - started < 20
+        assert not psutil.pid_exists(first)
+        assert measure(pool, "right", trial=1).verdict.word is Word.PASSED
+        assert measure(pool, "right", trial=0).verdict.word is Word.PASSED
+        assert second in pool.pids
+        survivors = list(pool.pids)
+    finally:
+        pool.close()
+    assert not any(psutil.pid_exists(pid) for pid in survivors)
+    pool.close()
+
+
+def test_the_device_is_read_while_a_kernel_is_timed(pool: Pool) -> None:
+    """Not while it is checked; a case without samples keeps no readings."""
+    readings = 0
+
+    def read() -> DeviceState:
+        nonlocal readings
+        readings += 1
+        return DeviceState(time_unix_s=float(readings))
+
+    result = pool.measure(case("right"), 0, 0.3, read)
+    assert result.states == tuple(DeviceState(time_unix_s=float(i + 1)) for i in range(readings))
+    assert pool.measure(case("drops_the_last_element"), 0, 0.3, read).states == ()
+
+
+@pytest.mark.parametrize(
+    ("registry", "reason"),
+    [
+        (
+            "no_such_module",
+            "exited with code 1 in phase 'starting': ModuleNotFoundError: No module named 'no_such_module'",
+        ),
+        ("json", "exited with code 1 in phase 'starting': AttributeError: module 'json' has no attribute 'load"),
+    ],
+)
+def test_a_worker_that_cannot_start_says_why(tmp_path: Path, registry: str, reason: str) -> None:
+    """The last line of its traceback."""
+    pool = Pool(spec(tmp_path, registry=registry))
+    try:
+        if registry == "json":  # it has a load() of its own, which does not take a device
+            reason = "exited with code 1 in phase 'starting': "
+        with pytest.raises(WorkerLost) as caught:
+            pool.facts()
+        assert str(caught.value).startswith(reason)
+    finally:
+        pool.close()
+
+
+def test_a_worker_that_died_between_cases_is_replaced(pool: Pool) -> None:
+    """Killed from outside while idle: that costs one case, and says how."""
+    pool.facts()
+    (pid,) = pool.pids
+    os.kill(pid, 9)
+    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=0.1)
+    result = measure(pool, "right")
+    assert result.verdict.word is Word.CRASHED
+    assert (result.verdict.reason or "").startswith("killed by SIGKILL in phase ")
+    assert measure(pool, "right").verdict.word is Word.PASSED
+
+
+def test_the_protocol_in_plain_lines() -> None:
+    """One JSON object a line, whatever the kernel prints: phases, then a result; the worker ends with its input."""
+    requests = [
+        {"facts": {}},
+        {"measure": {"case": case("prints_a_lot").to_dict(), "trial": 7, "max_time_s": 0.002}},
+        {"measure": {"case": case("drops_the_last_element").to_dict(), "trial": 7, "max_time_s": 0.002}},
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.trial", "--registry", REGISTRY, "--device", "cpu"],
+        cwd=ROOT, input="".join(json.dumps(request) + "\n" for request in requests),
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    replies = [json.loads(line) for line in done.stdout.splitlines()]
+    words = [reply.get("phase") or next(iter(reply)) for reply in replies]
+    assert words == [
+        "starting", "facts",
+        "operands", "gate", "variants", "timing", "recheck", "result",
+        "gate", "result",
+    ]  # fmt: skip
+    first, second = (reply for reply in replies if "result" in reply)
+    assert (first["result"]["verdict"]["word"], first["lost"], first["result"]["trial"]) == ("passed", None, 7)
+    assert (second["result"]["verdict"]["word"], second["lost"]) == ("wrong", None)
+    assert '{"result": "not mine"}' in done.stderr
