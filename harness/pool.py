@@ -112,6 +112,7 @@ class WorkerProcess:
                     last_heard = time.monotonic()
                     if "phase" not in reply:
                         self._log_read = self._log.stat().st_size
+                        self.phase = "idle"  # or the next case would begin in the phase that this one ended in
                         return reply
                     self.phase = reply["phase"]
                 if time.monotonic() - last_heard > self._spec.silence_s:

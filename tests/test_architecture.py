@@ -47,7 +47,7 @@ def imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_imports_go_one_way(part: str) -> None:
-    """suites → kernels, harness; reports → harness; kernels → the harness's records and errors; harness → nothing."""
+    """From suites to kernels and harness; from reports to harness; from kernels to its records and errors; no further."""
     for path in files(part):
         for module in imported(path):
             if module.split(".")[0] in {*PARTS, "tests"}:

@@ -219,10 +219,11 @@ class Bench:
         self.worker = Worker(KERNELS, "cpu", self.said.append, 1.0)
 
     def measure(self, name: str, problem: Problem = PROBLEM):
+        """One trial of a planted kernel; its result can pass through the pipe."""
         kernel = KERNELS[name]
         case = Case(kernel=name, role=kernel.role, problem=problem, timer="async", cache=Cache.HOT)
         result = self.worker.measure(case, 0, 0.002)
-        json.dumps(result.to_dict(), allow_nan=False)  # it must pass through the pipe
+        json.dumps(result.to_dict(), allow_nan=False)
         return result
 
 
@@ -277,8 +278,8 @@ def test_a_kernel_that_raises_costs_its_own_case_only(bench: Bench, name: str, w
     assert bench.measure("right").verdict.word is Word.PASSED
 
 
-def test_damage_while_timing_is_caught_and_repaired(bench: Bench) -> None:
-    """Right at first, it spoils its operands from the thirtieth launch on: no samples, and the next one passes."""
+def test_damage_while_timing_is_caught_and_repaired() -> None:
+    """Right at first, it spoils A from the sixth launch on: no samples, and the next kernel passes."""
 
     def bind(o: Operands):
         launches = 0

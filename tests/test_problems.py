@@ -1,4 +1,4 @@
-"""harness.problems: shapes in words, guards that notice, operands that can be refreshed exactly, and how many of them."""
+"""harness.problems: shapes in words, guards that notice, operands that refresh exactly, and how many of them."""
 
 from __future__ import annotations
 

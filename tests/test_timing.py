@@ -23,12 +23,15 @@ class Clock:
         self.now_ns = 0
 
     def advance(self, ns: int) -> None:
+        """Let `ns` pass."""
         self.now_ns += ns
 
     def perf_counter_ns(self) -> int:
+        """As of `time`."""
         return self.now_ns
 
     def perf_counter(self) -> float:
+        """As of `time`."""
         return self.now_ns / 1e9
 
 
@@ -58,7 +61,7 @@ def test_device_time_needs_a_device() -> None:
 def test_two_timers_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are labelled by the name."""
     monkeypatch.setattr(host, "TIMERS", host.TIMERS * 2)
-    with pytest.raises(ValueError, match="a name is used twice in .*'async', 'async'"):
+    with pytest.raises(ValueError, match=r"a name is used twice in .*'async', 'async'"):
         timers()
 
 
@@ -153,7 +156,7 @@ def test_median_error_of_one_sample() -> None:
 
 
 def test_async_is_the_time_of_a_call(clock: Clock) -> None:
-    """Every launch takes 700 ns of this clock, so a sample is 700 ns, over the 200 calls of the reference's protocol."""
+    """Every launch takes 700 ns of this clock, so a sample is 700 ns, over the 200 calls of the references."""
     result = host.measure_async([lambda: clock.advance(700)], "cpu", 0.05)
     assert result.samples_ns == (700.0,) * 10
     assert (result.launches_per_sample, result.kernels_per_launch, result.stopped) == (200, None, "precise")
@@ -207,7 +210,12 @@ def collector() -> Iterator[None]:
 def test_collector_is_off_inside_and_as_before_after(*, on: bool) -> None:
     """Also when the kernel raises."""
     (gc.enable if on else gc.disable)()
-    with pytest.raises(RuntimeError), collector_off():
-        assert not gc.isenabled()
-        raise RuntimeError
+
+    def fail() -> None:
+        with collector_off():
+            assert not gc.isenabled()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert gc.isenabled() is on

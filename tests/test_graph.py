@@ -1,0 +1,208 @@
+"""harness.timing.graph and the gate on a real GPU: what escapes the stream, what a sample is, and how many kernels."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from harness.gate import Gate
+from harness.model import Cache, Case, Kernel, Launch, Operands, Problem, Role, Verdict, Word
+from harness.timing import NotMeasurable
+from harness.timing.graph import REPLAY_NS, _capture, kernel_nodes, measure_graph, stray_launch
+from harness.timing.host import measure_async
+from harness.trial import Worker
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
+    pytest.mark.filterwarnings("ignore:The CUDA Graph is empty"),
+]
+
+DEVICE = "cuda:0"
+PROBLEM = Problem(m=1024, k=1024)
+ESCAPED = "launches no kernel on the current stream"
+REFUSED = "cannot be captured on the current stream: "
+SLEEP_CYCLES = 200_000
+"""About 0.1 ms: long beside what any clock or launch costs."""
+
+
+@pytest.fixture(autouse=True)
+def full_precision() -> Iterator[None]:
+    """As in a worker, and again after a test that changed it."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    yield
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def gemv(bind: Callable[[Operands], Launch]) -> Kernel:
+    return Kernel(name="mine", role=Role.GEMV, summary="", bind=bind, devices=("cuda",))
+
+
+def bind_right(o: Operands) -> Launch:
+    return lambda: torch.matmul(o.a, o.x, out=o.y)
+
+
+def check(kernel: Kernel, problem: Problem = PROBLEM) -> Verdict:
+    return Gate(problem, DEVICE).check(kernel, stray_launch)
+
+
+def measure(kernel: Kernel, cache: Cache):
+    case = Case(kernel="mine", role=Role.GEMV, problem=PROBLEM, timer="graph", cache=cache)
+    return Worker({"mine": kernel}, DEVICE, lambda _: None, 1.0).measure(case, 0, 0.02)
+
+
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (1, 1001), (1000, 1), (1024, 16), (8, 4096), (4096, 4096), (3, 2**20)])
+def test_no_false_alarm(m: int, k: int) -> None:
+    """Whichever kernels cuBLAS picks, it passes at every shape."""
+    verdict = check(gemv(bind_right), Problem(m=m, k=k))
+    assert verdict.word is Word.PASSED, verdict.reason
+    assert verdict.max_error is not None
+    assert verdict.max_error < 1.0
+
+
+def test_tf32_is_caught() -> None:
+    """Tensor cores that round the operands: 128 equal columns, so that cuBLAS uses them at all."""
+
+    def bind(o: Operands) -> Launch:
+        def launch() -> None:
+            torch.backends.cuda.matmul.allow_tf32 = True
+            try:
+                o.y.copy_((o.a @ o.x.expand(-1, 128).contiguous())[:, :1])
+            finally:
+                torch.backends.cuda.matmul.allow_tf32 = False
+
+        return launch
+
+    verdict = check(gemv(bind))
+    assert verdict.word is Word.WRONG
+    assert (verdict.reason or "").startswith("one-hot x at 0: ")
+
+
+def on(stream: torch.cuda.Stream, launch: Launch) -> Launch:
+    """The launch on another stream than the current one."""
+
+    def run() -> None:
+        with torch.cuda.stream(stream):
+            launch()
+
+    return run
+
+
+@pytest.mark.parametrize("where", ["another stream", "the default stream"])
+def test_a_launch_that_leaves_the_stream_is_seen(where: str) -> None:
+    """A graph would not hold it, and its time would be nothing."""
+    stream = torch.cuda.Stream() if where == "another stream" else torch.cuda.default_stream()
+    y = torch.zeros(16, device=DEVICE)
+    torch.cuda.synchronize()
+    reason = stray_launch(on(stream, lambda: y.add_(1.0)))
+    assert reason is not None
+    assert reason == ESCAPED or reason.startswith(REFUSED)
+    torch.cuda.synchronize()
+    assert stray_launch(lambda: y.add_(1.0)) is None, "the device must be usable afterwards"
+
+
+@pytest.mark.parametrize("where", ["another stream", "the default stream"])
+def test_a_kernel_that_leaves_the_stream_is_wrong(where: str) -> None:
+    """Also if its result happens to be there in time."""
+    stream = torch.cuda.Stream() if where == "another stream" else torch.cuda.default_stream()
+    products = torch.empty(PROBLEM.m, PROBLEM.k, device=DEVICE)
+
+    def bind(o: Operands) -> Launch:
+        def compute() -> None:
+            torch.mul(o.a, o.x.view(1, -1), out=products)
+            torch.sum(products, 1, keepdim=True, out=o.y)
+
+        torch.cuda.synchronize()
+        return on(stream, compute)
+
+    # With the stream as the current one, its results are in order, and only the capture can tell.
+    with torch.cuda.stream(stream):
+        verdict = check(gemv(bind))
+    torch.cuda.synchronize()
+    assert verdict.word is Word.WRONG
+    assert verdict.reason == ESCAPED or (verdict.reason or "").startswith(REFUSED)
+    assert check(gemv(bind_right)).word is Word.PASSED
+
+
+def test_a_launch_without_kernels_is_not_measurable() -> None:
+    """Nothing to time is not «very fast»."""
+    with pytest.raises(NotMeasurable, match="holds no kernel: it ran on another stream or does nothing"):
+        measure_graph([lambda: None], DEVICE, 0.01)
+
+
+def test_kernels_are_counted() -> None:
+    """Two kernels a launch: six in three rounds, and the timer says so."""
+    a = torch.zeros(1000, device=DEVICE)
+
+    def launch() -> None:
+        a.add_(1.0)
+        a.mul_(0.5)
+
+    assert kernel_nodes(_capture([launch], 3)) == 6
+    assert measure_graph([launch], DEVICE, 0.01).kernels_per_launch == 2
+
+
+def test_a_launch_of_changing_size_is_not_measurable() -> None:
+    """The first launch has one kernel, later ones two: the count gives it away."""
+    a = torch.zeros(1000, device=DEVICE)
+    calls = 0
+
+    def launch() -> None:
+        nonlocal calls
+        calls += 1
+        a.add_(1.0)
+        if calls > 4:
+            a.mul_(0.5)
+
+    with pytest.raises(NotMeasurable, match=r"^the graph of \d+ launches holds \d+ kernels, wanted \d+$"):
+        measure_graph([launch], DEVICE, 0.01)
+
+
+def test_a_sample_is_the_time_of_a_launch() -> None:
+    """A spin of about 0.1 ms: the graph and the host's clock over many calls agree within 10 %."""
+
+    def launch() -> None:
+        torch.cuda._sleep(SLEEP_CYCLES)
+
+    graph = measure_graph([launch], DEVICE, 0.05)
+    host = measure_async([launch], DEVICE, 0.2)
+    graph_ns, host_ns = statistics.median(graph.samples_ns), statistics.median(host.samples_ns)
+    assert graph_ns > 50_000
+    assert graph_ns == pytest.approx(host_ns, rel=0.1)
+    assert graph.launches_per_sample * graph_ns > 0.5 * REPLAY_NS
+
+
+def test_a_worker_measures_with_graphs() -> None:
+    """Cold: every one of many sets is launched alike, and right afterwards with other operands."""
+    result = measure(gemv(bind_right), Cache.COLD)
+    assert result.verdict.word is Word.PASSED, result.verdict.reason
+    assert result.operand_sets is not None
+    assert result.launches_per_sample is not None
+    l2_bytes = torch.cuda.get_device_properties(DEVICE).L2_cache_size
+    assert result.operand_sets * 4 * 1024 * 1024 >= 3.9 * l2_bytes
+    assert result.launches_per_sample % result.operand_sets == 0
+    assert result.kernels_per_launch is not None
+    assert result.kernels_per_launch >= 1
+    assert len(result.samples_ns) >= 10
+
+
+@pytest.mark.parametrize("cache", [Cache.COLD, Cache.HOT])
+def test_a_cached_result_is_caught(cache: Cache) -> None:
+    """The gate sees fresh bindings only; after timing, other operands are in place."""
+
+    def bind(o: Operands) -> Launch:
+        result = o.a @ o.x  # prepared once, outside of what is timed
+        return lambda: torch.mul(result, 1.0, out=o.y)
+
+    verdict = measure(gemv(bind), cache).verdict
+    assert verdict.word is Word.WRONG
+    assert (verdict.reason or "").startswith("after timing, with other operands: ")
+
+
+def test_the_device_is_usable_afterwards() -> None:
+    """No refused capture above has left a fault or an open capture behind."""
+    torch.cuda.synchronize()
+    assert float(torch.ones(4, device=DEVICE).sum()) == 4.0

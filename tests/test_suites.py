@@ -1,0 +1,407 @@
+"""suites/: a bench as a user starts it, in a process of its own on the CPU: what it measures, keeps, refuses, says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness.errors import CommandError, Exit
+from harness.model import Cache
+from harness.store import Store, load, verify
+from kernels import registry
+from suites.options import Selection, select
+from tests.built import library, shared_cache
+
+ROOT = Path(__file__).parents[1]
+QUICKLY = ("--device", "cpu", "--shape", "64x64", "--trials", "2", "--max-time", "0.01")
+MEASURED = {"empty": "1x1", "torch.matmul": "64x64", "torch.mv": "64x64", "sgemv_cpu_f32": "64x64", "read": "64x64"}
+"""Kernels that a CPU has, with the problem that each is measured on."""
+
+ON_CUDA = {"sgemv_k16_f32", "sgemv_k32_f32", "sgemv_k128_f32x4"}
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """Of this process, without what would change a bench."""
+    dropped = ("SGEMV_STORE", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "COLUMNS")
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    return {**kept, "SGEMV_CACHE": str(shared_cache()), "PYTHONDONTWRITEBYTECODE": "1", **changes}
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "pytest", "suites", "-p", "no:cacheprovider", *map(str, arguments)]
+
+
+def suites(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    library("cpu")
+    return subprocess.run(
+        command(*arguments), cwd=ROOT, env=environment(**variables), capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+
+
+class Session:
+    """One bench of everything on the CPU, with every output that there is; shared by many tests."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = root / "store"
+        self.json = root / "own.json"
+        self.path_file = root / "path"
+        self.done = suites(
+            *QUICKLY, "--store", self.store, "--ref", "baseline",
+            "--benchmark-json", self.json, "--path-file", self.path_file,
+        )  # fmt: skip
+        self.folder = Path(self.path_file.read_text().strip()) if self.path_file.exists() else root
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """The bench of most tests here."""
+    return Session(tmp_path_factory.mktemp("suites"))
+
+
+def test_a_bench_on_the_cpu_passes(session: Session) -> None:
+    """10 cases measured, 6 that need CUDA skipped, and one line a case while it runs."""
+    assert session.done.returncode == 0, session.done.stdout + session.done.stderr
+    assert re.search(r"10 passed, 6 skipped", session.done.stdout)
+    lines = [line for line in session.done.stdout.splitlines() if re.search(r"\d+/16 [✓–]", line)]
+    assert len(lines) == 16
+    assert "needs a CUDA device" in session.done.stdout
+
+
+def test_the_run_is_published(session: Session) -> None:
+    """Whole, verified, named by the ref and by --path-file, with every case of every kernel."""
+    verify(session.folder)
+    run = load(session.folder)
+    assert not run.partial
+    assert Store(session.store).resolve("baseline") == session.folder
+    assert [path.name for path in session.store.iterdir() if path.name != "refs"] == [session.folder.name]
+    words = {(m.case.kernel, str(m.case.cache)): str(m.verdict.word) for m in run.measurements}
+    assert words == {
+        (kernel, cache): "passed" if kernel in MEASURED else "unsupported"
+        for kernel in (*MEASURED, *ON_CUDA)
+        for cache in ("cold", "hot")
+    }
+    assert (run.options.trials, run.options.max_time_s, run.options.device, run.options.quick) == (
+        2,
+        0.01,
+        "cpu",
+        False,
+    )
+    assert "--max-time" in run.options.command
+
+
+def test_kernels_on_one_problem_are_neighbours(session: Session) -> None:
+    """Paired by trial, close in time: the floor first, then by cache."""
+    cases = [m.case for m in load(session.folder).measurements]
+    assert [case.kernel for case in cases[:2]] == ["empty", "empty"]
+    assert [str(case.cache) for case in cases[2:]] == ["cold"] * 7 + ["hot"] * 7
+
+
+def benchmarks(path: Path) -> dict[str, dict]:
+    """pytest-benchmark's records by the test's name; refuses what JSON does not know, such as NaN."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    data = json.loads(path.read_text(), parse_constant=refuse)
+    return {record["name"]: record for record in data["benchmarks"]}
+
+
+def test_pytest_benchmark_has_the_samples(session: Session) -> None:
+    """Its JSON holds every sample of samples.parquet, in s, trials pooled in order; no more, no less."""
+    records = benchmarks(session.folder / "pytest-benchmark.json")
+    assert set(records) == {f"test_sgemv[{k}-{p}-async-{c}]" for k, p in MEASURED.items() for c in ("cold", "hot")}
+    for measurement in load(session.folder).measurements:
+        if measurement.samples_ns:
+            record = records[f"test_sgemv[{measurement.case.id}]"]
+            assert record["stats"]["data"] == [ns / 1e9 for ns in measurement.samples_ns]
+            assert record["stats"]["rounds"] == len(measurement.samples_ns)
+            assert record["stats"]["iterations"] == 1
+
+
+def test_pytest_benchmark_describes_the_cases(session: Session) -> None:
+    """By hand: 2·64·64 FLOP and (64·64 + 64 + 64)·4 bytes; the group holds what may be compared."""
+    record = benchmarks(session.folder / "pytest-benchmark.json")["test_sgemv[torch.mv-64x64-async-hot]"]
+    info = record["extra_info"]
+    assert record["group"] == "64x64 async hot"
+    assert (info["kernel"], info["timer"], info["cache"], info["role"]) == ("torch.mv", "async", "hot", "gemv")
+    assert (info["flops"], info["least_bytes"], info["trials"]) == (8192, 16896, [0, 1])
+    assert sum(info["samples_by_trial"]) == record["stats"]["rounds"]
+    assert len(info["trial_medians_ns"]) == 2
+    assert 16896 / max(info["trial_medians_ns"]) <= info["gb_per_s"] <= 16896 / min(info["trial_medians_ns"])
+
+
+def test_the_users_own_benchmark_json_has_the_same(session: Session) -> None:
+    """--benchmark-json works beside the run's."""
+    own, kept = benchmarks(session.json), benchmarks(session.folder / "pytest-benchmark.json")
+    assert set(own) == set(kept)
+    assert all(own[name]["stats"]["median"] == kept[name]["stats"]["median"] for name in own)
+
+
+def test_pytest_benchmark_compare_reads_a_run(session: Session) -> None:
+    """Its own tool, on the run's file and on the user's."""
+    tool = [sys.executable, "-c", "from pytest_benchmark.cli import main; main()", "compare"]
+    files = [str(session.folder / "pytest-benchmark.json"), str(session.json)]
+    done = subprocess.run([*tool, *files], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("test_sgemv[torch.matmul-64x64-async-hot]") == 2
+
+
+def test_keywords_select_and_addopts_are_heard(tmp_path: Path) -> None:
+    """-k, the store by its variable, options by PYTEST_ADDOPTS, repeated and lower-case shapes, -x."""
+    done = suites(
+        "-k", "torch.matmul", "--shape", "8x8", "--shape", "16x4", "--shape", "8x8", "-x",
+        SGEMV_STORE=str(tmp_path), PYTEST_ADDOPTS="--device cpu --trials 1 --max-time 0.005 --cache hot -q",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = load(Store(tmp_path).resolve("latest"))
+    assert [m.case.id for m in run.measurements] == ["torch.matmul-8x8-async-hot", "torch.matmul-16x4-async-hot"]
+    assert not run.partial
+    assert f"run:    {tmp_path}" in done.stdout
+
+
+def selection(**options: object) -> Selection:
+    """What `select` makes of these options, the others being as if they were left out."""
+    left_out = dict.fromkeys(("ref", "trials", "max_time", "store", "path_file"))
+    lists = {name: [] for name in ("kernel", "shape", "timer", "cache")}
+    option = SimpleNamespace(**{**left_out, **lists, "quick": False, "device": "cpu", **options})
+    return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]
+
+
+def test_what_is_selected_by_default() -> None:
+    """Everything, five workers, 0.15 s; the suite's own problems."""
+    found = selection()
+    assert [kernel.name for kernel in found.kernels] == KERNELS.split(", ")
+    assert (found.problems, found.timers, found.caches) == (None, ("async",), (Cache.COLD, Cache.HOT))
+    assert (found.options.trials, found.options.max_time_s, found.options.quick) == (5, 0.15, False)
+
+
+def test_a_kernel_is_measured_beside_what_it_is_judged_by() -> None:
+    """--kernel keeps the baseline, the limit and the floor, in the order of the tables."""
+    names = [kernel.name for kernel in selection(kernel=["sgemv_cpu_f32"]).kernels]
+    assert names == ["torch.matmul", "sgemv_cpu_f32", "read", "empty"]
+
+
+def test_quick_is_a_coarse_look() -> None:
+    """Cold only, three workers, 0.03 s, each unless said otherwise."""
+    quick = selection(quick=True)
+    assert (quick.caches, quick.options.trials, quick.options.max_time_s) == ((Cache.COLD,), 3, 0.03)
+    other = selection(quick=True, cache=["hot"], trials="7", max_time="1.5")
+    assert (other.caches, other.options.trials, other.options.max_time_s) == ((Cache.HOT,), 7, 1.5)
+
+
+KERNELS = "torch.matmul, torch.mv, sgemv_k128_f32x4, sgemv_k16_f32, sgemv_k32_f32, sgemv_cpu_f32, read, empty"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("shape", ["64x64", "0x1"], "--shape: found '0x1', wanted MxK"),
+        ("timer", ["graph"], "--timer: graph does not work on cpu, wanted one of: async"),
+        ("trials", "2.5", "--trials: found '2.5', wanted a whole number from 1 to 1000"),
+        ("trials", "1001", "--trials: found '1001', wanted a whole number from 1 to 1000"),
+        ("max_time", "nan", "--max-time: found 'nan', wanted a number from 0.001 to 3600"),
+        ("max_time", "-1", "--max-time: found '-1', wanted a number from 0.001 to 3600"),
+        ("device", "cuda:x", "--device: found 'cuda:x', wanted cuda, cuda:N or cpu"),
+        ("device", "cuda:", "--device: found 'cuda:', wanted cuda, cuda:N or cpu"),
+        ("device", "cpu:0", "--device: found 'cpu:0', wanted cuda, cuda:N or cpu"),
+        ("ref", "latest", "--ref: found 'latest', wanted 1 to 64 letters"),
+    ],
+)
+def test_more_wrong_values(option: str, value: object, words: str) -> None:
+    """The same line, without a process of its own."""
+    with pytest.raises(CommandError) as caught:
+        selection(**{option: value})
+    assert str(caught.value).startswith(words)
+    assert caught.value.code is Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--kernel", "sgemm"], f"--kernel: found 'sgemm', wanted one of: {KERNELS}"),
+        (["--shape", "64"], "--shape: found '64', wanted MxK with two whole numbers from 1 on, such as 1024x128"),
+        (["--timer", "cupti"], "--timer: found 'cupti', wanted one of: graph, async"),
+        (["--cache", "warm"], "--cache: found 'warm', wanted one of: cold, hot"),
+        (["--trials", "0"], "--trials: found '0', wanted a whole number from 1 to 1000"),
+        (["--max-time", "soon"], "--max-time: found 'soon', wanted a number from 0.001 to 3600"),
+        (["--device", "gpu"], "--device: found 'gpu', wanted cuda, cuda:N or cpu"),
+        (["--ref", "a/b"], "--ref: found 'a/b', wanted 1 to 64 letters, digits, '.', '_' or '-'"),
+        (["--benchmark-skip"], "--benchmark-skip: nothing would be measured; leave it out"),
+        (["--benchmark-disable"], "--benchmark-disable: nothing would be measured; leave it out"),
+        (["--benchmark-cprofile", "tottime"], "--benchmark-cprofile: the timed work is not in this process"),
+        (["-p", "no:benchmark"], "-p no:benchmark: the suites need pytest-benchmark; leave it out"),
+        (["--benchmark-min-rounds=9"], "--benchmark-min-rounds: has no effect here; use --max-time"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_value_is_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
+    """It lists what is right; code 2; nothing is built, measured or made."""
+    device = [] if "--device" in arguments else ["--device", "cpu"]
+    done = suites("-q", *device, *arguments, "--store", tmp_path / "store")
+    assert done.returncode == 2, done.stdout + done.stderr
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"Exit: {words}")
+    assert not (tmp_path / "store").exists()
+
+
+def test_addopts_of_another_plugin_are_refused(tmp_path: Path) -> None:
+    """A user whose PYTEST_ADDOPTS has -n for xdist: pytest-benchmark would measure nothing, without a word."""
+    (tmp_path / "stands_for_xdist.py").write_text(
+        "def pytest_addoption(parser):\n"
+        "    parser.getgroup('xdist').addoption('--numprocesses', dest='numprocesses', type=int)\n"
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    options = "-p stands_for_xdist --numprocesses"
+    refused = suites("-q", "--device", "cpu", PYTEST_ADDOPTS=f"{options} 2", PYTHONPATH=path)
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert refused.stderr.startswith("Exit: -n (xdist): pytest-benchmark measures nothing under it")
+    allowed = suites(
+        "-q",
+        "--device",
+        "cpu",
+        "--collect-only",
+        PYTEST_ADDOPTS=f"{options} 0",
+        PYTHONPATH=path,
+        SGEMV_STORE=str(tmp_path),
+    )
+    assert allowed.returncode == 0, allowed.stdout + allowed.stderr
+
+
+def test_collecting_measures_nothing(tmp_path: Path) -> None:
+    """--collect-only lists the cases, also those of the suite's own eight problems; no folder is made."""
+    done = suites("--collect-only", "-q", "--device", "cpu", "--cache", "cold", "--store", tmp_path / "store")
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = [line for line in done.stdout.splitlines() if "::" in line]
+    assert len(names) == 1 + 8 * 7
+    assert names[0].endswith("test_sgemv[empty-1x1-async-cold]")
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["-k", "nothing"], 2, "deselected"),
+        (["--no-such-option"], 4, "unrecognized arguments: --no-such-option"),
+    ],
+)
+def test_nothing_selected_and_unknown_options(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
+    """Nothing selected is wrong usage; an option that pytest does not know is pytest's own 4, which nox turns into 2."""
+    done = suites("-q", *QUICKLY, *arguments, "--store", tmp_path / "store")
+    assert done.returncode == code
+    assert words in done.stdout + done.stderr
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("name", ["--help", "--version"])
+def test_help_and_version_need_nothing(name: str) -> None:
+    """No device is looked for; the options are listed with their defaults."""
+    done = suites(name)
+    assert done.returncode == 0
+    if name == "--help":
+        assert "--max-time=MAX_TIME" in done.stdout
+        assert "(default 5)" in done.stdout
+
+
+def test_a_suite_that_cannot_be_imported_is_wrong_usage(tmp_path: Path) -> None:
+    """Not «interrupted», which pytest's status says as well; the traceback is shown."""
+    (tmp_path / "test_broken.py").write_text("import no_such_module\n")
+    done = suites(tmp_path / "test_broken.py", "-q", *QUICKLY, "--store", tmp_path / "store")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "No module named 'no_such_module'" in done.stdout
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_store_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
+    """A file in its place: code 6, what to do, no traceback."""
+    (tmp_path / "store").write_text("")
+    done = suites("-q", *QUICKLY, "--store", tmp_path / "store")
+    assert done.returncode == 6, done.stdout + done.stderr
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "name a writable folder" in line]
+    assert len(said) == 1
+    assert f"store {tmp_path / 'store'}: Not a directory" in said[0]
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+PLANTED = """
+from kernels import registry
+from tests import planted_kernels
+
+real = registry.kernels
+
+def kernels():
+    planted = planted_kernels.kernels()
+    return real() | {name: planted[name] for name in ("drops_the_last_element", "segfaults", "hangs")}
+
+registry.kernels, registry.__name__ = kernels, __name__
+load = registry.load
+"""
+"""The project's registry with three bad kernels: a plugin for pytest, and the module that workers import."""
+
+
+def planted(folder: Path, *arguments: object) -> tuple[tuple[object, ...], dict[str, str]]:
+    """Arguments and variables of a bench with the planted kernels, into `folder`/store."""
+    (folder / "planted_registry.py").write_text(PLANTED)
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    plugin = ("-p", "planted_registry", "--cache", "hot", "--store", folder / "store")
+    return (*plugin, *QUICKLY, *arguments), {"PYTHONPATH": path}
+
+
+def test_a_wrong_kernel_fails_its_own_cases(tmp_path: Path) -> None:
+    """Code 5, the reason in its line; the others are measured, and the run is whole."""
+    arguments, variables = planted(tmp_path, "-k", "matmul or drops or segfaults")
+    done = suites(*arguments, **variables)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert re.search(r"✗ .*drops_the_last_element.*wrong: integers: \d+ of 64 wrong", done.stdout)
+    assert re.search(r"✗ .*segfaults.*crashed: killed by SIGSEGV in phase 'gate'", done.stdout)
+    run = load(Store(tmp_path / "store").resolve("latest"))
+    assert [str(m.verdict.word) for m in run.measurements] == ["passed", "wrong", "crashed"]
+    assert not run.partial
+    kept = benchmarks(tmp_path / "store" / run.id / "pytest-benchmark.json")
+    assert set(kept) == {"test_sgemv[torch.matmul-64x64-async-hot]"}
+
+
+def test_a_bench_that_stops_at_a_failure_is_partial(tmp_path: Path) -> None:
+    """-x leaves cases out: the run must not look complete."""
+    arguments, variables = planted(tmp_path, "-x", "-k", "matmul or drops or segfaults")
+    done = suites(*arguments, **variables)
+    assert done.returncode == 5, done.stdout + done.stderr
+    run = load(Store(tmp_path / "store").resolve("latest"))
+    assert [str(m.verdict.word) for m in run.measurements] == ["passed", "wrong"]
+    assert run.partial
+
+
+def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
+    """Ctrl-C while a kernel hangs: code 130, what came before is published as partial, no draft or log is left."""
+    library("cpu")
+    arguments, variables = planted(tmp_path, "-k", "empty or matmul or hangs", "-q", "--ref", "cut")
+    log = tmp_path / "out.txt"
+    with log.open("w") as out:
+        program = subprocess.Popen(
+            command(*arguments), cwd=ROOT, env=environment(**variables), stdout=out, stderr=out, start_new_session=True
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while "torch.matmul" not in log.read_text() and time.monotonic() < deadline and program.poll() is None:
+            time.sleep(0.02)
+        program.send_signal(signal.SIGINT)
+        code = program.wait(timeout=60)
+    finally:
+        program.kill()
+        program.wait()
+    assert code == 130, log.read_text()
+    run = load(Store(tmp_path / "store").resolve("cut"))
+    assert run.partial
+    assert [m.case.kernel for m in run.measurements] == ["empty", "torch.matmul"]
+    assert all(m.samples_ns for m in run.measurements)
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [run.id, "refs"]
