@@ -237,7 +237,9 @@ class Bench:
         folder = self._draft.kept / "build"
         folder.mkdir()
         for built in builds:
-            shutil.copytree(built.directory, folder / built.record.target, ignore=shutil.ignore_patterns("*.so"))
+            shutil.copytree(
+                built.directory, folder / built.record.target, ignore=shutil.ignore_patterns("*.so", "SHA256SUMS")
+            )
         diff = environment.git_diff(ROOT)
         if isinstance(diff, str) and diff:
             (folder / "source.diff").write_text(diff, encoding="utf-8")
