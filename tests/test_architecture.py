@@ -47,7 +47,7 @@ def imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_imports_go_one_way(part: str) -> None:
-    """From suites to kernels and harness; from reports to harness; from kernels to its records and errors; no further."""
+    """From suites to kernels and harness, from reports to harness, from kernels to its records and errors."""
     for path in files(part):
         for module in imported(path):
             if module.split(".")[0] in {*PARTS, "tests"}:

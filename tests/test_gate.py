@@ -120,6 +120,22 @@ def test_the_integers_are_exact_in_any_order(m: int, k: int) -> None:
     assert torch.equal(probe.expected.double(), products.sum(1, keepdim=True))
 
 
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (1, 5), (2, 2), (37, 129)])
+def test_the_one_hot_probes_pick_single_elements(m: int, k: int) -> None:
+    """First, middle and last column of A by x; a column a row of A, of which the first and the last are k's ends."""
+    probes = {probe.name: probe for probe in Gate(Problem(m=m, k=k), "cpu").probes()}
+    for column in {0, k // 2, k - 1}:
+        probe = probes[f"one-hot x at {column}"]
+        assert probe.x.values[0, :, 0].nonzero().tolist() == [[column]]
+        assert torch.equal(probe.expected[:, 0], probe.a.values[0, :, column])
+    rows = probes["one-hot rows of A"]
+    picks = rows.a.values[0].argmax(1)
+    assert torch.equal(rows.a.values[0], torch.nn.functional.one_hot(picks, k).float())
+    assert int(picks[-1]) == k - 1
+    assert m == 1 or int(picks[0]) == 0
+    assert torch.equal(rows.expected[:, 0], rows.x.values[0, picks, 0])
+
+
 def test_a_k_beyond_the_exact_check_is_not_measured() -> None:
     """2²⁴ products of at least 1 are the most; no memory for the operands is taken to find out."""
     verdict = check(KERNELS["right"], Problem(m=1, k=2**24 + 1))
@@ -253,8 +269,9 @@ def test_a_cached_result_is_caught_after_timing(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("body", "reason"), planted_kernels.WRONG, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_wrong_kernel_costs_its_own_case_only(bench: Bench, body: planted_kernels.Body, reason: str) -> None:
+def test_a_wrong_kernel_costs_its_own_case_only(body: planted_kernels.Body, reason: str) -> None:
     """It gets no samples; the next kernel on the same problem is judged by undamaged operands."""
+    bench = Bench()
     result = bench.measure(body.__name__)
     assert (result.verdict.word, result.samples_ns) == (Word.WRONG, ())
     assert reason in (result.verdict.reason or "")
@@ -271,8 +288,9 @@ def test_a_wrong_kernel_costs_its_own_case_only(bench: Bench, body: planted_kern
         ("asks_for_too_much", Word.NOT_MEASURED, "out of memory: its operands alone take 0.0 GiB"),
     ],
 )
-def test_a_kernel_that_raises_costs_its_own_case_only(bench: Bench, name: str, word: Word, reason: str) -> None:
+def test_a_kernel_that_raises_costs_its_own_case_only(name: str, word: Word, reason: str) -> None:
     """The first line of what it said, and the next kernel passes."""
+    bench = Bench()
     result = bench.measure(name)
     assert (result.verdict.word, result.verdict.reason, result.samples_ns) == (word, reason, ())
     assert bench.measure("right").verdict.word is Word.PASSED

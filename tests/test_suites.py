@@ -296,7 +296,7 @@ def test_collecting_measures_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_selected_and_unknown_options(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
-    """Nothing selected is wrong usage; an option that pytest does not know is pytest's own 4, which nox turns into 2."""
+    """Nothing selected is wrong usage; an unknown option is pytest's own 4, which nox turns into 2."""
     done = suites("-q", *QUICKLY, *arguments, "--store", tmp_path / "store")
     assert done.returncode == code
     assert words in done.stdout + done.stderr
