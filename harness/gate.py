@@ -66,17 +66,22 @@ class Probe:
 
 
 def reference(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """A·x and ‖A_i∘x‖₂ by row, both float64 of shape (…, m, 1), for a (…, m, k) and x (…, k, 1)."""
+    """A·x and ‖A_i∘x‖₂ by row, both float64 (count, m, 1), for a (count, m, k) and x (count, k, 1)."""
     import torch
 
-    sums, squares = [], []
-    wide_x = x.double()
-    rows = max(1, CHUNK_ELEMENTS // a.shape[-1])
-    for part in torch.split(a, rows, dim=-2):
-        wide = part.double()
-        sums.append(wide @ wide_x)
-        squares.append(wide.square_() @ wide_x.square())
-    return torch.cat(sums, -2), torch.cat(squares, -2).sqrt_()
+    count, m, k = a.shape
+    sums = torch.empty((count, m, 1), dtype=torch.float64, device=a.device)
+    squares = torch.empty_like(sums)
+    sets = max(1, CHUNK_ELEMENTS // (m * k))
+    rows = max(1, CHUNK_ELEMENTS // k)
+    for first in range(0, count, sets):
+        here = slice(first, first + sets)
+        wide_x = x[here].double()
+        for top in range(0, m, rows):
+            wide = a[here, top : top + rows].double()
+            sums[here, top : top + rows] = wide @ wide_x
+            squares[here, top : top + rows] = wide.square_() @ wide_x.square()
+    return sums, squares.sqrt_()
 
 
 def error_bound(norms: Tensor, k: int) -> Tensor:
@@ -183,8 +188,8 @@ class Gate:
         rows.values.zero_()
         rows.values[0].scatter_(1, picks.unsqueeze(1), 1.0)
         yield Probe(name="one-hot rows of A", a=rows, x=random.x, expected=x[picks])
-        sums, norms = reference(a, x)
-        yield Probe(name="random", a=random.a, x=random.x, expected=sums, bound=error_bound(norms, k))
+        sums, norms = reference(random.a.values, random.x.values)
+        yield Probe(name="random", a=random.a, x=random.x, expected=sums[0], bound=error_bound(norms[0], k))
 
     def _integers(self, random: OperandSets) -> Probe:
         """Non-zero integers with Σ|a·x| ≤ 2²⁴ in every row, and row 0 of one sign and above 2²³."""
@@ -192,12 +197,12 @@ class Gate:
         largest = max(1, math.isqrt(EXACT_LIMIT // k))
         a, x = self._guarded(m, k), self._guarded(k, 1)
         for guarded, normal in ((a, random.a), (x, random.x)):
-            size = (normal.values.abs() * (largest / 2)).floor_().add_(1).clamp_(max=largest)
-            guarded.values.copy_(size.copysign_(normal.values))
+            size = guarded.values.copy_(normal.values).abs_()
+            size.mul_(largest / 2).floor_().add_(1).clamp_(max=largest).copysign_(normal.values)
         column = x.values[0, :, 0]
         a.values[0, 0] = column.sign() * (EXACT_LIMIT // int(column.abs().sum()))
-        sums, _ = reference(a.values[0], x.values[0])
-        return Probe(name="integers", a=a, x=x, expected=sums.to(a.values.dtype))
+        sums, _ = reference(a.values, x.values)
+        return Probe(name="integers", a=a, x=x, expected=sums[0].to(a.values.dtype))
 
 
 def compare(y: Tensor, expected: Tensor, bound: Tensor | None) -> tuple[str | None, float | None]:

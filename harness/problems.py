@@ -45,7 +45,7 @@ def sets_for(problem: Problem, cache: Cache, *, cache_bytes: int, memory_bytes: 
         problem: what is computed.
         cache: the wanted state.
         cache_bytes: of the last-level cache.
-        memory_bytes: of the device.
+        memory_bytes: of the device; 0 for no more sets than the cache needs.
     """
     if cache is Cache.HOT:
         return 1
