@@ -61,8 +61,6 @@ def _tables(f: Figures, problem: Problem) -> Iterator[Table]:
 def _warnings(f: Figures) -> Iterator[Text]:
     """What to know before the figures, gravest first, with the first few cases of each."""
     for caution in cautions(f):
-        if caution.level is Level.NOTE:
-            continue  # the page has them
         yield Text.assemble((f"{caution.level}: ", _LEVEL_STYLES[caution.level]), caution.text)
         for detail in caution.details[:MOST_DETAILS]:
             yield Text(f"  {detail}", style="dim")
