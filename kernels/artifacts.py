@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 import subprocess
 import sysconfig
@@ -10,6 +11,9 @@ from pathlib import Path
 
 from harness.model import BuildRecord, KernelResources
 from kernels import compiling, ptxas
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The checkout."""
 
 _TIMEOUT_S = 120
 
@@ -28,7 +32,7 @@ def record(
         library=plan.library,
         target=plan.target,
         key=key,
-        commands=compiled.commands,
+        commands=tuple(tuple(_below_root(word) for word in command) for command in compiled.commands),
         compiler_version=(plan.nvcc or plan.host).version,
         host_compiler_version=plan.host.version,
         torch_version=plan.torch.version,
@@ -39,6 +43,11 @@ def record(
         resources=_resources(compiled.log),
         seconds=round(compiled.seconds, 3),
     )
+
+
+def _below_root(word: str) -> str:
+    """`word` with a path inside the checkout, such as its environment under .nox, relative to it."""
+    return word.removeprefix(f"{ROOT}{os.sep}")
 
 
 def collect(plan: compiling.Plan, compiled: compiling.Compiled, work: Path, record: BuildRecord) -> Path:

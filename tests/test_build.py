@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.model import BuildRecord
+from kernels import artifacts, cli
 from kernels import build as module
-from kernels import cli
 from kernels.build import BuildError, build
 from tests.built import library
 
@@ -232,6 +232,9 @@ def test_the_record_of_the_cuda_library() -> None:
     assert record.sources_sha256["read.cu"] == hashlib.sha256(source).hexdigest()
     assert not any("fast-math" in flag or "fast_math" in flag for flag in record.flags)
     assert not any(str(ROOT) in word or str(built.directory.parent) in word for c in record.commands for word in c)
+    inside = str(ROOT / ".nox" / "python" / "include")
+    assert artifacts._below_root(inside) == ".nox/python/include"
+    assert artifacts._below_root("/usr/include") == "/usr/include"
     assert len(record.device_code_sha256) == len(list((ROOT / "kernels/csrc").glob("*.cu"))) * len(record.architectures)
 
 
