@@ -114,7 +114,7 @@ def _failed(f: Figures) -> Iterator[Caution]:
     unsupported = _by_reason(row for row in f.rows if row.verdict.word is Word.UNSUPPORTED)
     if unsupported:
         lines = tuple(f"{_who(f, rows)} on {_where(f, rows)}: {reason}" for reason, rows in unsupported.items())
-        yield Caution(level=Level.NOTE, text="Some cases cannot be: a kernel's contract or the cache.", details=lines)
+        yield Caution(level=Level.NOTE, text="Some cases are ruled out, by a kernel's contract or by the cache.", details=lines)
 
 
 def _by_reason(rows: Iterable[Row]) -> dict[str, list[Row]]:
