@@ -229,7 +229,7 @@ class TrialResult(Record):
     variant: str | None = None
     """Which of the kernel's variants was fastest and is measured here; None: it has none."""
     stopped: str | None = None
-    """Why sampling ended: `precise` (median known to the wanted error) or `time` (budget spent)."""
+    """Why sampling ended: `precise` (median known to the wanted error), `time` (budget spent) or `count` (enough)."""
     states: tuple[DeviceState, ...] = ()
     """Readings of the device while it was timed."""
 

@@ -132,7 +132,7 @@ def test_there_is_a_most() -> None:
     """Samples without end and without precision stop at 400."""
     values = itertools.cycle([1.0, 2.0])
     samples, stopped = draw_samples(lambda: next(values), 60.0)
-    assert (len(samples), stopped) == (400, "time")
+    assert (len(samples), stopped) == (400, "count")
 
 
 def test_median_error_of_ten_by_hand() -> None:

@@ -44,7 +44,7 @@ class Timing:
     kernels_per_launch: int | None
     """Device kernels a launch starts; None where the timer cannot tell."""
     stopped: str
-    """`precise` or `time`."""
+    """`precise`, `time` or `count`, as `draw_samples` says."""
     rerun: Launch
     """Runs every launch that was timed at least once more and waits for the device."""
 
@@ -85,7 +85,7 @@ def draw_samples(draw: Callable[[], float | None], max_time_s: float) -> tuple[t
         max_time_s: wall-clock budget; MIN_SAMPLES are drawn all the same, within ten budgets.
 
     Returns:
-        The samples in order, and why it stopped: `precise` or `time`.
+        The samples in order, and why it stopped: `precise`, `time`, or `count` for `MAX_SAMPLES`.
 
     Raises:
         NotMeasurable: samples that are not finite and positive, or none that counts.
@@ -102,12 +102,12 @@ def draw_samples(draw: Callable[[], float | None], max_time_s: float) -> tuple[t
         if spent > max_time_s and len(samples) >= MIN_SAMPLES:
             return tuple(samples), "time"
         if spent > 10 * max_time_s:
-            break
+            if not samples:
+                raise NotMeasurable(f"no sample counted within {10 * max_time_s:g} s")
+            return tuple(samples), "time"
         if len(samples) >= MIN_SAMPLES and len(samples) % 5 == 0 and median_error(samples) <= WANTED_ERROR:
             return tuple(samples), "precise"
-    if not samples:
-        raise NotMeasurable(f"no sample counted within {10 * max_time_s:g} s")
-    return tuple(samples), "time"
+    return tuple(samples), "count"
 
 
 def median_error(samples: Sequence[float]) -> float:
