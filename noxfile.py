@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -159,8 +160,9 @@ def has_nvidia_gpu() -> bool:
 
 
 def run(session: nox.Session, command: Sequence[str], **environment: str) -> int:
-    """Run a child; its exit code."""
+    """Run a child; its exit code. Only the first Ctrl-C counts: a further one does not cut the child's end short."""
     patience = {"interrupt_timeout": INTERRUPT_S, "terminate_timeout": INTERRUPT_S}
+    previous = signal.signal(signal.SIGINT, interrupt_once)
     try:
         session.run(*command, env=environment, external=True, **patience)
     except CommandFailed as error:
@@ -168,12 +170,23 @@ def run(session: nox.Session, command: Sequence[str], **environment: str) -> int
         return code if code is not None else int((re.findall(r"-?\d+", str(error)) or ["6"])[-1])
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, previous)
     return 0
+
+
+def interrupt_once(*_: object) -> None:
+    """Handle SIGINT by KeyboardInterrupt, and then no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def must(session: nox.Session, command: Sequence[str]) -> None:
     """Run a child that sets things up; leave if it fails."""
-    if run(session, command):
+    code = run(session, command)
+    if code == INTERRUPTED:
+        leave(code)
+    if code:
         session.log("could not set the environment up: the lines above say why")
         leave(INFRASTRUCTURE)
 

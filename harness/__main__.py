@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 
 from rich.console import Console
@@ -17,11 +18,16 @@ PIPE_WIDTH = 1000
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an ASCII terminal gets ? for what it cannot show
     options = _parser().parse_args(arguments)
     store = Store(store_root(options.store))
     try:
         for path in store.recover():
             sys.stderr.write(f"published what a bench had measured before it was killed: {path}\n")
+        for line in store.kept_aside:
+            sys.stderr.write(f"{line}\n")
         if options.command == "runs":
             return _runs(store)
         return _verify(store, options.run)
@@ -32,9 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _runs(store: Store) -> int:
     """A line a run, newest first."""
-    refs: dict[str, list[str]] = {}
-    for ref in sorted((store.root / "refs").glob("[!.]*")):
-        refs.setdefault(ref.read_text(encoding="utf-8").strip(), []).append(ref.name)
+    refs = store.refs()
     table = Table(Column("run", overflow="fold"), "device", "driver", "torch", "cases", "", "refs", box=None)
     code = Exit.FINE
     for run_id in reversed(store.ids()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,12 +30,15 @@ from harness.model import (
     Verdict,
     Word,
 )
-from harness.pool import ROOT, Pool, WorkerLost, WorkerSpec
+from harness.pool import ROOT, SILENCE_S, Pool, WorkerLost, WorkerSpec
 from harness.store import Store, new_run_id
 from harness.timing import timers
 
 FLOOR_PROBLEM = Problem(m=1, k=1)
 """What kernels with the role `floor` are measured on: they do not look at it."""
+
+BUDGETS_OF_SILENCE = 20
+"""Time budgets that a worker may say nothing: a timer may take ten for its fewest samples."""
 
 ALWAYS = (Role.LIMIT, Role.FLOOR)
 """Roles that are measured whatever kernels are asked for: a figure alone says little."""
@@ -112,21 +116,24 @@ class Bench:
         """
         self._device_type = self.options.device.split(":")[0]
         self._kernels = self.registry.kernels()
-        self._lost: dict[tuple[str, Problem], str] = {}
+        self._lost: dict[tuple[str, Problem], Verdict] = {}
         started = datetime.now(UTC)
         builds = self.registry.prepare(self._device_type)
-        self._log_folder = self.store.root / f".logs-{started:%Y%m%dT%H%M%S%f}"
         try:
-            self._log_folder.mkdir(parents=True)
+            self.store.root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.store.root):
+                pass  # found out now, not when the first case has been measured
         except OSError as error:
             raise unwritable(self.store.root, error) from error
+        self._log_folder = Path(tempfile.mkdtemp(prefix="sgemv-"))
         spec = WorkerSpec(
             registry=self.registry.__name__,
             device=self.options.device,
             log_folder=self._log_folder,
             trials=self.options.trials,
         )
-        self._pool = Pool(spec if self.silence_s is None else replace(spec, silence_s=self.silence_s))
+        silence_s = self.silence_s or max(SILENCE_S, BUDGETS_OF_SILENCE * self.options.max_time_s)
+        self._pool = Pool(replace(spec, silence_s=silence_s))
         try:
             facts = self._pool.facts()
             self._device = self._find_device(facts["values"])
@@ -185,11 +192,11 @@ class Bench:
             return TrialResult(trial=trial, verdict=Verdict(word=Word.UNSUPPORTED, reason=reason))
         key = (case.kernel, case.problem)
         if key in self._lost:
-            verdict = Verdict(word=Word.CRASHED, reason=f"not tried again on this problem: {self._lost[key]}")
-            return TrialResult(trial=trial, verdict=verdict)
+            reason = f"not tried again on this problem: {self._lost[key].reason}"
+            return TrialResult(trial=trial, verdict=replace(self._lost[key], reason=reason))
         result = self._pool.measure(case, trial, self.options.max_time_s, self._read_state)
-        if result.verdict.word is Word.CRASHED:
-            self._lost[key] = result.verdict.reason or ""
+        if result.verdict.word in (Word.CRASHED, Word.WRONG):
+            self._lost[key] = result.verdict
         return result
 
     def _read_state(self) -> DeviceState | None:
@@ -225,7 +232,7 @@ class Bench:
         if self._device_type == "cpu":
             yield "These are CPU numbers: no CUDA device was used, and the CUDA kernels were not measured."
         if dirty:
-            yield "The checkout had uncommitted changes; they are kept in build/source.diff."
+            yield "The checkout had uncommitted changes; they are in build/source.diff, and all kernel sources in build/."
         if isinstance(self._device, nvml.NvmlDevice):
             others = self._device.processes(exclude_pids=self._pool.pids)
             if not isinstance(others, nvml.Unknown) and others:

@@ -20,13 +20,17 @@ import filelock
 import pandas as pd
 
 from harness.errors import CommandError, Exit
-from harness.model import DeviceState, Measurement, RecordError, Run, TrialResult
+from harness.model import SCHEMA_VERSION, DeviceState, Measurement, Run, TrialResult
 
 PREFIX = ".draft-"
 HEADER = "header.json"
 JOURNAL = "journal.jsonl"
 KEPT = "files"
 """Subfolder whose content becomes part of the run as it is."""
+
+
+class UnreadableDraftError(CommandError):
+    """A draft with measurements that this program cannot read: it stays where it is, for a person to look at."""
 
 
 class Draft:
@@ -47,7 +51,7 @@ class Draft:
         try:
             root.mkdir(parents=True, exist_ok=True)
             lock = filelock.FileLock(root / f"{PREFIX}{header.id}.lock")
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=1)  # for a moment `_clear_locks` of another process may hold it
             draft = cls(root, header.id, lock)
             (draft.folder / KEPT).mkdir(parents=True)
             (draft.folder / HEADER).write_text(_json(header.to_dict()), encoding="utf-8")
@@ -66,7 +70,12 @@ class Draft:
                 lock.acquire(timeout=0)
             except OSError:  # filelock.Timeout is one
                 continue  # its process is alive, or the store is only to be read from here
-            yield cls(root, folder.name.removeprefix(PREFIX), lock)
+            draft = cls(root, folder.name.removeprefix(PREFIX), lock)
+            if folder.is_dir():
+                yield draft
+            else:
+                draft.leave()  # another process published it meanwhile
+        _clear_locks(root)
 
     @property
     def kept(self) -> Path:
@@ -92,22 +101,33 @@ class Draft:
 
         Raises:
             CommandError: the store cannot be written to (INFRASTRUCTURE); the draft stays.
+            UnreadableDraftError: its header or all of its journal is not to be read (RUN); the draft stays.
         """
-        header = self._header()
-        measurements, torn = self._measurements()
         target = self._root / self.folder.name.removeprefix(PREFIX)
-        if header is None or not measurements:
-            self.leave()
-            return None
-        if not target.exists():
-            ended = datetime.fromtimestamp((self.folder / JOURNAL).stat().st_mtime, UTC)
+        if not target.exists():  # else killed between publishing and leaving
             try:
-                self._build(target, _finished(header, measurements, ended, partial=partial, torn=torn))
+                if not self._journal().strip():
+                    self.leave()
+                    return None
+                run = self._run(partial=partial)
+                self._build(target, run)
             except OSError as error:
                 self._lock.release()
                 raise unwritable(self._root, error) from error
+            except UnreadableDraftError:
+                self._lock.release()
+                raise
         self.leave()
         return target
+
+    def _run(self, *, partial: bool) -> Run:
+        """Header and journal as one run."""
+        header = self._header()
+        measurements, torn = self._measurements()
+        if not measurements:
+            raise self._unreadable(JOURNAL, f"none of its lines can be read ({torn} torn)")
+        ended = datetime.fromtimestamp((self.folder / JOURNAL).stat().st_mtime, UTC)
+        return _finished(header, measurements, ended, partial=partial, torn=torn)
 
     def _build(self, target: Path, run: Run) -> None:
         building = self._root / f".publish-{target.name}"
@@ -122,24 +142,56 @@ class Draft:
         self._lock.release()
         Path(self._lock.lock_file).unlink(missing_ok=True)
 
-    def _header(self) -> Run | None:
+    def _header(self) -> Run:
         try:
-            return Run.from_dict(json.loads((self.folder / HEADER).read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            return None  # killed before the first measurement
+            data = json.loads((self.folder / HEADER).read_text(encoding="utf-8"))
+            version = data.get("schema_version") if isinstance(data, dict) else None
+            if isinstance(version, int) and version > SCHEMA_VERSION:
+                raise self._unreadable(HEADER, f"schema version {version}, wanted at most {SCHEMA_VERSION}")
+            return Run.from_dict(data)
+        except OSError as error:
+            raise self._unreadable(HEADER, error.strerror or str(error)) from error
+        except ValueError as error:  # RecordError is one
+            what = (str(error).splitlines() or [type(error).__name__])[0]
+            raise self._unreadable(HEADER, what) from error
+
+    def _unreadable(self, name: str, what: str) -> UnreadableDraftError:
+        kept = (
+            "it holds measurements of a killed bench and is kept; read it with the version that wrote it, or delete it"
+        )
+        return UnreadableDraftError(f"draft {self.folder}: {name}: {what}; {kept}", Exit.RUN)
+
+    def _journal(self) -> str:
+        path = self.folder / JOURNAL
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def _measurements(self) -> tuple[list[Measurement], int]:
         """What the journal holds, and how many of its lines are torn."""
-        path = self.folder / JOURNAL
-        if not path.exists():
-            return [], 0
         found, torn = [], 0
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in self._journal().splitlines():
             try:
                 found.append(Measurement.from_dict(json.loads(line)))
-            except (json.JSONDecodeError, RecordError):
+            except ValueError:  # RecordError is one
                 torn += 1
         return found, torn
+
+
+def _clear_locks(root: Path) -> None:
+    """Unlink the locks of drafts that are gone: of a process killed between deleting its draft and its lock."""
+    for path in root.glob(f"{PREFIX}*.lock"):
+        folder = path.with_suffix("")
+        if folder.exists():
+            continue
+        lock = filelock.FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except OSError:
+            continue  # a draft that is being made, or the store is only to be read from here
+        try:
+            if not folder.exists():
+                path.unlink(missing_ok=True)
+        finally:
+            lock.release()
 
 
 def unwritable(root: Path, error: OSError) -> CommandError:
@@ -178,7 +230,8 @@ def _finished(header: Run, measurements: Sequence[Measurement], ended: datetime,
     if partial:
         warnings.append("The run was cut short: it holds what had been measured until then.")
     if torn:
-        warnings.append(f"{torn} line of the journal was torn by the end of its process and is lost.")
+        lines, were, are = ("line", "was", "is") if torn == 1 else ("lines", "were", "are")
+        warnings.append(f"{torn} {lines} of the journal {were} torn by the end of its process and {are} lost.")
     return replace(
         header,
         finished_utc=ended.isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""Errors that end a command with one line and a code of their own (docs: exit codes)."""
+"""Errors that end a command with one line and a code of their own, as README lists them."""
 
 from __future__ import annotations
 

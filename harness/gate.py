@@ -5,8 +5,9 @@ Three checks, each of which catches what the others let through (`Probe`s below)
 * integers: every product and partial sum is exact in float32 in any order, so the result must be equal. One dropped
   or doubled element shows at any k; one row sums beyond 2²³, so a narrower accumulator shows too.
 * one-hot: y must be a column of A, or picked elements of x, bit for bit. Operands rounded to TF32 or half show.
-* random: |y − ref| ≤ 4·u·√k·‖A_i∘x‖₂ a row with u = 2⁻²⁴ and ref in float64, the probabilistic bound of
-  N. Higham and T. Mary, A new approach to probabilistic rounding error analysis (SISC 41(5), 2019), with constant 4.
+* random: |y − ref| ≤ 8·u·√k·‖A_i∘x‖₂ a row with u = 2⁻²⁴ and ref in float64. The √k is that of N. Higham and T. Mary,
+  A new approach to probabilistic rounding error analysis (SISC 41(5), 2019); the constant was found by trying: one
+  addition after the other, the worst order, went beyond 4 in about one row of 10⁷ at k = 128.
 
 Before each launch y is NaN; after it the guards around y and behind A and x, and A and x themselves, are as they were.
 """
@@ -30,8 +31,18 @@ EXACT_LIMIT = 1 << 24
 UNIT_ROUNDOFF = 2.0**-24
 """Of float32."""
 
-ERROR_FACTOR = 4.0
-"""Times √k·u·‖A_i∘x‖₂: about 4 standard deviations of the error of the worst order of summation."""
+ERROR_FACTOR = 8.0
+"""Times √k·u·‖A_i∘x‖₂; no right kernel of any order of summation may be refused, however many rows are checked."""
+
+LAUNCHES = 3
+"""Of one bound launch on every probe, the last over a finite y: a kernel may depend neither on how often it was
+launched nor on what y held."""
+
+STALE = 1e30
+"""What y holds before that last launch; no right result is as large."""
+
+READ_TRIES = 32
+"""Random elements of A, and of x, for each of which a limit kernel must show that it read it."""
 
 CHUNK_ELEMENTS = 1 << 24
 """Elements of A taken to float64 at once."""
@@ -121,14 +132,27 @@ class Gate:
     def _check_gemv(self, kernel: Kernel) -> Verdict:
         worst = 0.0
         for probe in self.probes():
-            fault = self._run(kernel, probe)
-            if fault is not None:
-                return Verdict(word=Word.WRONG, reason=f"{probe.name}: {fault}")
-            fault, error = compare(self._y.values[0], probe.expected, probe.bound)
-            if fault is not None:
-                return Verdict(word=Word.WRONG, reason=f"{probe.name}: {fault}", max_error=error)
-            worst = error if error is not None else worst
+            launch = kernel.bind(self._operands(probe))
+            for number in range(1, LAUNCHES + 1):
+                fault, error = self._launch(launch, probe, last=number == LAUNCHES)
+                if fault is not None:
+                    which = f"{probe.name}, launch {number}" if number > 1 else probe.name
+                    return Verdict(word=Word.WRONG, reason=f"{which}: {fault}", max_error=error)
+                worst = error if error is not None else worst
         return Verdict(word=Word.PASSED, max_error=worst)
+
+    def _launch(self, launch: Launch, probe: Probe, *, last: bool) -> tuple[str | None, float | None]:
+        """Launch once over NaN, the last time over a finite y; the fault and the error, as `compare` gives them."""
+        self._y.poison()
+        if last:
+            self._y.values.fill_(STALE)
+        launch()
+        fault, error = compare(self._y.values[0], probe.expected, probe.bound)
+        if not self._y.intact():
+            fault = "wrote outside y"
+        if last or fault is not None:
+            fault = probe.touched() or fault  # operands that changed explain what came of them
+        return fault, error
 
     def _check_limit(self, kernel: Kernel) -> Verdict:
         """Every y is written, and every tried element of A and x is read: a NaN there makes some y NaN."""
@@ -138,10 +162,18 @@ class Gate:
             fault = "left y unwritten"
         for name, tensor in (("A", probe.a.values), ("x", probe.x.values)):
             flat = tensor.view(-1)
-            for index in sorted({0, flat.numel() // 3, flat.numel() // 2, flat.numel() - 1}):
+            for index in self._tried(flat.numel()):
                 if fault is None and not self._reads(kernel, probe, flat, index):
                     fault = f"does not read element {index} of {name}"
         return PASSED if fault is None else Verdict(word=Word.WRONG, reason=fault)
+
+    def _tried(self, elements: int) -> list[int]:
+        """The ends, and random elements, which no pattern of skipping can avoid."""
+        import torch
+
+        generator = torch.Generator().manual_seed(self.problem.seed)
+        drawn = torch.randint(elements, (READ_TRIES,), generator=generator).tolist()
+        return sorted({0, elements - 1, *drawn})
 
     def _reads(self, kernel: Kernel, probe: Probe, flat: Tensor, index: int) -> bool:
         kept = flat[index].clone()
@@ -235,7 +267,19 @@ def recheck(kernel: Kernel, sets: OperandSets, rerun: Launch, wanted: tuple[Tens
         rerun: runs every launch that was timed at least once and waits for the device.
         wanted: result and bound, both float64 (count, m, n), of the operands as they are now.
     """
-    rerun()
+    y = sets.y.values
+    for stale in (None, STALE):
+        if stale is not None:
+            y.fill_(stale)
+        rerun()
+        verdict = _judge(kernel, sets, stale, wanted)
+        if verdict.word is not Word.PASSED:
+            return verdict
+    return verdict
+
+
+def _judge(kernel: Kernel, sets: OperandSets, stale: float | None, wanted: tuple[Tensor, Tensor]) -> Verdict:
+    """The verdict on every set's y after one rerun that found `stale` in it, or NaN."""
     damage = sets.damage()
     if damage is not None:
         return Verdict(word=Word.WRONG, reason=f"after timing: {damage}")
@@ -243,7 +287,7 @@ def recheck(kernel: Kernel, sets: OperandSets, rerun: Launch, wanted: tuple[Tens
     if kernel.role is Role.FLOOR:
         return PASSED
     if kernel.role is Role.LIMIT:
-        unwritten = int(y.isnan().sum())
+        unwritten = int((y.isnan() if stale is None else y == stale).sum())
         return PASSED if not unwritten else Verdict(word=Word.WRONG, reason=f"after timing: {unwritten} y unwritten")
     fault, error = compare(y, *wanted)
     if fault is not None:

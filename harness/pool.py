@@ -38,8 +38,16 @@ CPU_ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)
 time than all the rest."""
 
 
+IDLE = "idle"
+"""The phase of a worker between two requests."""
+
+
 class WorkerLost(Exception):  # noqa: N818 - an event, not a fault of the harness
     """A worker died or fell silent; the message says how and when."""
+
+
+class WorkerGone(WorkerLost):
+    """A worker that died before it began with a request: what it did before is to blame."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +111,7 @@ class WorkerProcess:
             self._stdin.write(json.dumps(request, allow_nan=False).encode() + b"\n")
             self._stdin.flush()
         except OSError:
-            raise WorkerLost(self._obituary()) from None
+            raise self._lost() from None
         last_heard = time.monotonic()
         with selectors.DefaultSelector() as selector:
             selector.register(self._stdout, selectors.EVENT_READ)
@@ -112,7 +120,7 @@ class WorkerProcess:
                     last_heard = time.monotonic()
                     if "phase" not in reply:
                         self._log_read = self._log.stat().st_size
-                        self.phase = "idle"  # or the next case would begin in the phase that this one ended in
+                        self.phase = IDLE  # or the next case would begin in the phase that this one ended in
                         return reply
                     self.phase = reply["phase"]
                 if time.monotonic() - last_heard > self._spec.silence_s:
@@ -135,9 +143,12 @@ class WorkerProcess:
             return []
         chunk = self._stdout.read(1 << 20)
         if chunk == b"":
-            raise WorkerLost(self._obituary())
+            raise self._lost()
         *lines, self._buffer = (self._buffer + (chunk or b"")).split(b"\n")
         return [json.loads(line) for line in lines]
+
+    def _lost(self) -> WorkerLost:
+        return (WorkerGone if self.phase == IDLE else WorkerLost)(self._obituary())
 
     def _obituary(self) -> str:
         """How it died, with the last line that it wrote to stderr."""
@@ -186,7 +197,11 @@ class Pool:
 
         request = {"measure": {"case": case.to_dict(), "trial": trial, "max_time_s": max_time_s}}
         try:
-            reply = self._worker(trial).ask(request, on_poll)
+            try:
+                reply = self._worker(trial).ask(request, on_poll)
+            except WorkerGone:
+                self._drop(trial)
+                reply = self._worker(trial).ask(request, on_poll)
         except WorkerLost as lost:
             self._drop(trial)
             return TrialResult(trial=trial, verdict=Verdict(word=Word.CRASHED, reason=str(lost)))

@@ -54,6 +54,18 @@ def sets_for(problem: Problem, cache: Cache, *, cache_bytes: int, memory_bytes: 
     return max(1, needed, min(PLACEMENTS, int(PLACEMENTS_MEMORY_FRACTION * memory_bytes) // own))
 
 
+MOST_SETS = 1 << 14
+"""Operand sets of which a graph can still be made in a second or two."""
+
+
+def why_never_cold(problem: Problem, cache_bytes: int) -> str | None:
+    """Why rotating over operand sets cannot get this problem out of a cache of `cache_bytes`, or None."""
+    needed = sets_for(problem, Cache.COLD, cache_bytes=cache_bytes, memory_bytes=0)
+    if needed <= MOST_SETS:
+        return None
+    return f"never cold: it would take {needed} operand sets, more than {MOST_SETS}, to fill the cache; see hot"
+
+
 def why_never_hot(problem: Problem, cache_bytes: int) -> str | None:
     """Why operands of this problem cannot stay in a last-level cache of `cache_bytes`, or None."""
     own = least_bytes(problem)

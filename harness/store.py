@@ -13,11 +13,13 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from harness.draft import Draft, sha256_of, unwritable
+from harness.draft import Draft, UnreadableDraftError, sha256_of, unwritable
 from harness.errors import CommandError, Exit
 from harness.model import SCHEMA_VERSION, DeviceState, Environment, Measurement, RecordError, Run, TrialResult
 
 DEFAULT_ROOT = Path("artifacts")
+NAMED = 5
+"""Ids that a message lists at most."""
 SELECTORS = "a path, an id or its start, latest, latest~N, a ref, or key=value[,key=value] of the environment"
 
 
@@ -39,15 +41,23 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.kept_aside: list[str] = []
+        """After `recover`: a line for each draft that cannot be read and was left where it is."""
 
     def recover(self) -> list[Path]:
         """Publish what killed processes left, as partial runs; the new runs' folders."""
-        published = (draft.publish(partial=True) for draft in Draft.abandoned(self.root))
+        self.kept_aside.clear()
+        published = []
+        for draft in Draft.abandoned(self.root):
+            try:
+                published.append(draft.publish(partial=True))
+            except UnreadableDraftError as kept:
+                self.kept_aside.append(str(kept))
         return [path for path in published if path is not None]
 
     def ids(self) -> list[str]:
-        """Ids of all published runs, oldest first."""
-        return sorted(path.parent.name for path in self.root.glob("*/run.json") if not path.parent.name.startswith("."))
+        """Ids of all published runs, oldest first; also of one that lost its run.json or its sums."""
+        return sorted(path.name for path in self.root.glob("[!.]*") if is_run(path))
 
     def resolve(self, selector: str) -> Path:
         """Folder of the run that `selector` names.
@@ -56,7 +66,7 @@ class Store:
             CommandError: nothing or more than one run fits (RUN), with what was looked for.
         """
         path = Path(selector)
-        if (path / "run.json").is_file():
+        if is_run(path):
             return path
         ids = self.ids()
         if selector in ids:
@@ -67,7 +77,10 @@ class Store:
         starting = [each for each in ids if each.startswith(selector)]
         if len(starting) == 1:
             return self.root / starting[0]
-        what = f"{len(starting)} runs start with it" if starting else f"no such run among {len(ids)} in {self.root}"
+        what = f"no such run among {len(ids)} in {self.root}"
+        if starting:
+            more = f" and {len(starting) - NAMED} more" if len(starting) > NAMED else ""
+            what = f"{len(starting)} runs start with it: {', '.join(starting[:NAMED])}{more}"
         raise CommandError(f"run {selector!r}: {what}; wanted {SELECTORS}", Exit.RUN)
 
     def set_ref(self, name: str, run_id: str) -> None:
@@ -86,8 +99,16 @@ class Store:
         except OSError as error:
             raise unwritable(self.root, error) from error
 
+    def refs(self) -> dict[str, list[str]]:
+        """The refs' names by the id that they mean, each sorted."""
+        found: dict[str, list[str]] = {}
+        for ref in sorted((self.root / "refs").glob("[!.]*")):
+            if ref.is_file():
+                found.setdefault(_meaning(ref), []).append(ref.name)
+        return found
+
     def _latest(self, selector: str, ids: list[str]) -> Path | None:
-        match = re.fullmatch(r"latest(?:~(\d+))?", selector)
+        match = re.fullmatch(r"latest(?:~(\d{1,9}))?", selector)
         if match is None:
             return None
         back = int(match[1] or 0)
@@ -99,20 +120,36 @@ class Store:
         ref = self.root / "refs" / selector
         if not re.fullmatch(REF_NAME, selector) or not ref.is_file():
             return None
-        named = self.root / ref.read_text(encoding="utf-8").strip()
-        if not (named / "run.json").is_file():
-            raise CommandError(f"ref {selector!r}: names {named.name}, which is not in {self.root}", Exit.RUN)
-        return named
+        run_id = _meaning(ref)
+        if not is_run(self.root / run_id):
+            raise CommandError(f"ref {selector!r}: names {run_id}, which is not in {self.root}", Exit.RUN)
+        return self.root / run_id
 
     def _by_environment(self, selector: str, ids: list[str]) -> Path | None:
         pairs = [part.partition("=") for part in selector.split(",")]
         if not all(equals for _, equals, _ in pairs):
             return None
         for run_id in reversed(ids):
-            values = _read_json(self.root / run_id / "run.json")["environment"]["values"]
-            if all(str(values.get(key)) == wanted for key, _, wanted in pairs):
+            try:
+                run = read_run(self.root / run_id)
+            except CommandError:
+                continue  # damaged, as `verify` says; it must not hide the others
+            if all(str(run.environment.get(key)) == wanted for key, _, wanted in pairs):
                 return self.root / run_id
         raise CommandError(f"run {selector!r}: none of {len(ids)} runs in {self.root} has it", Exit.RUN)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether `folder` is a published run, whole or damaged: it has a run.json or SHA256SUMS."""
+    try:
+        return (folder / "run.json").is_file() or (folder / "SHA256SUMS").is_file()
+    except OSError:  # longer than a path may be, or not to be looked into
+        return False
+
+
+def _meaning(ref: Path) -> str:
+    """The first word of a ref; whatever else was written into it is no id."""
+    return (ref.read_text(encoding="utf-8", errors="replace").split() or [""])[0]
 
 
 REF_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -121,8 +158,9 @@ REF_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 def check_ref_name(name: str) -> None:
     """Raise CommandError (USAGE) unless `name` can be a ref."""
     if not re.fullmatch(REF_NAME, name) or name == "latest":
+        found = f"{name!r}, reserved for the newest run" if name == "latest" else repr(name)
         raise CommandError(
-            f"--ref: found {name!r}, wanted 1 to 64 letters, digits, '.', '_' or '-' starting with a letter or digit",
+            f"--ref: found {found}, wanted 1 to 64 letters, digits, '.', '_' or '-' starting with a letter or digit",
             Exit.USAGE,
         )
 

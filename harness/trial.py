@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from harness.device import held_bytes, last_level_cache_bytes, memory_bytes, release_memory, torch_facts
 from harness.gate import Gate, error_bound, recheck, reference
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
-from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_hot
+from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
 from harness.timing import NotMeasurable, Timer, Timing, timers
 
 if TYPE_CHECKING:
@@ -89,9 +89,10 @@ class Worker:
         import torch
 
         kernel, timer = self._kernels[case.kernel], self._timers[case.timer]
-        hot_reason = why_never_hot(case.problem, self._cache_bytes) if case.cache is Cache.HOT else None
-        if hot_reason is not None:
-            return _without_samples(trial, Word.UNSUPPORTED, hot_reason)
+        never = {Cache.HOT: why_never_hot, Cache.COLD: why_never_cold}[case.cache]
+        reason = None if case.role is Role.FLOOR else never(case.problem, self._cache_bytes)
+        if reason is not None:
+            return _without_samples(trial, Word.UNSUPPORTED, reason)
         try:
             return self._measure(case, kernel, timer, trial, max_time_s)
         except NotMeasurable as refusal:
@@ -138,6 +139,7 @@ class Worker:
         after = recheck(kernel, sets, timing.rerun, wanted)
         if after.word is not Word.PASSED:
             bench.renew()
+            bench.verdicts[kernel.name] = after  # one wrong output is a wrong kernel, whatever is timed next
             return TrialResult(trial=trial, verdict=after)
         variant = chosen.name if kernel.variants else None
         return _with_samples(trial, verdict, timing, sets.count, variant)

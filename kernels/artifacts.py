@@ -1,4 +1,4 @@
-"""What is kept of a build: its record, the compiler's words, the table of resources, PTX and SASS."""
+"""What is kept of a build: its record, the compiler's words, the sources, the table of resources, PTX and SASS."""
 
 from __future__ import annotations
 
@@ -57,6 +57,10 @@ def collect(plan: compiling.Plan, compiled: compiling.Compiled, work: Path, reco
     shutil.copy2(work / "obj" / plan.library, entry)
     (entry / "compiler.log").write_text(compiled.log, encoding="utf-8")
     (entry / "resources.txt").write_text(resource_table(record.resources), encoding="utf-8")
+    for name in record.sources_sha256:  # the run keeps them: git knows nothing of a kernel that was never added
+        kept = entry / "sources" / name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(work / "src" / name, kept)
     if plan.target == "cuda":
         first = plan.architectures[0]
         (entry / "ptx").mkdir()

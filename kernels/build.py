@@ -19,7 +19,7 @@ import platformdirs
 
 from harness.model import BuildRecord, RecordError
 from kernels import artifacts, compiling
-from kernels.declarations import CSRC, GLUE, DeclarationError, declarations, kernel_sources
+from kernels.declarations import CSRC, GLUE, declarations, kernel_sources
 from kernels.toolchain import (
     BuildError,
     check_nvcc_fits,
@@ -33,6 +33,8 @@ __all__ = ["BuildError", "Built", "build", "cache_folder"]
 
 RECORD = "build-record.json"
 SUMS = "SHA256SUMS"
+LAYOUT = 2
+"""Part of the key: raised when an entry holds more than before, so that an older one is not taken for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,7 @@ class Built:
     record: BuildRecord
     """How it was built."""
     directory: Path
-    """The cache entry: library, build-record.json, compiler.log, resources.txt, ptx/, sass/ (where a tool exists)."""
+    """The cache entry: library, build-record.json, compiler.log, resources.txt, sources/, ptx/, and sass/ if a tool exists."""
 
 
 def build(
@@ -64,6 +66,7 @@ def build(
 
     Raises:
         BuildError: in one line, what failed, what to do, and where the compiler's words are.
+        DeclarationError: a source does not declare its kernels as wanted.
     """
     plan = _plan(target, architectures, csrc)
     sources = _snapshot(csrc)
@@ -96,10 +99,7 @@ def cache_folder() -> Path:
 def _plan(target: str, architectures: tuple[str, ...] | None, csrc: Path) -> compiling.Plan:
     if target not in ("cuda", "cpu"):
         raise BuildError(f"target is {target!r}, wanted cuda or cpu")
-    try:
-        declarations(csrc)
-    except DeclarationError as error:
-        raise BuildError(str(error)) from error
+    declarations(csrc)
     torch = find_torch()
     nvcc = find_nvcc() if target == "cuda" else None
     if nvcc is not None:
@@ -133,6 +133,7 @@ def _of_target(plan: compiling.Plan, sources: dict[str, bytes]) -> dict[str, str
 
 def _key(plan: compiling.Plan, sources: dict[str, bytes]) -> str:
     parts = {
+        "layout": LAYOUT,
         "target": plan.target,
         "nvcc": plan.nvcc and (plan.nvcc.path, plan.nvcc.version),
         "host": (plan.host.path, plan.host.version),

@@ -8,13 +8,14 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
+from harness.errors import CommandError
 from harness.model import KernelResources
 from kernels.build import build
-from kernels.toolchain import BuildError, nvcc_path, nvcc_requirement
+from kernels.toolchain import nvcc_path, nvcc_requirement
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command line and gives its exit code: 0, or 6 with one line on stderr."""
+    """Runs the command line and gives its exit code: 0, or 6 (2: a declaration) with one line on stderr."""
     options = _parser().parse_args(arguments)
     try:
         if options.needs:
@@ -23,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         architectures = tuple(options.arch) if options.arch else None
         built = build(options.target, architectures=architectures)
-    except BuildError as error:
+    except CommandError as error:
         sys.stderr.write(f"error: {error}\n")
         return int(error.code)
     sys.stdout.write(f"{built.library}\n")

@@ -21,6 +21,10 @@ _DECLARATION = re.compile(
     r"(?P<k_value>[1-9]\d*), (?P<alignment>4|8|16|32), \"(?P<summary>[^\"\\]+)\"\) \{",
 )
 _FORM = 'SGEMV_KERNEL(name, K_ANY | K_MULTIPLE_OF | K_EQUAL_TO, value, alignment in bytes, "summary") {'
+_RULES = (
+    "at the start of a line, one space after each comma, lower-case name, value from 1, alignment 4, 8, 16 or 32, "
+    "summary in double quotes"
+)
 
 
 class DeclarationError(CommandError, ValueError):
@@ -78,7 +82,7 @@ def parse(path: Path) -> list[Declaration]:
             continue
         match = _DECLARATION.match(line)
         if match is None:
-            raise DeclarationError(f"{path}:{number}: found {line.strip()!r}, wanted on one line: {_FORM}")
+            raise DeclarationError(f"{path}:{number}: found {line.strip()!r}, wanted on one line: {_FORM} ({_RULES})")
         found.append(
             Declaration(
                 name=match["name"],
@@ -92,7 +96,7 @@ def parse(path: Path) -> list[Declaration]:
             ),
         )
     if not found:
-        raise DeclarationError(f"{path}:1: declares no kernel, wanted a line: {_FORM}")
+        raise DeclarationError(f"{path}:1: declares no kernel, wanted a line: {_FORM} ({_RULES})")
     return found
 
 

@@ -114,7 +114,9 @@ def _failed(f: Figures) -> Iterator[Caution]:
     unsupported = _by_reason(row for row in f.rows if row.verdict.word is Word.UNSUPPORTED)
     if unsupported:
         lines = tuple(f"{_who(f, rows)} on {_where(f, rows)}: {reason}" for reason, rows in unsupported.items())
-        yield Caution(level=Level.NOTE, text="Some cases are ruled out, by a kernel's contract or by the cache.", details=lines)
+        yield Caution(
+            level=Level.NOTE, text="Some cases are ruled out, by a kernel's contract or by the cache.", details=lines
+        )
 
 
 def _by_reason(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -138,8 +140,8 @@ def _held_back(f: Figures) -> Iterator[Caution]:
             by_reason[reason].append((row, sum(reason in each for each in known), len(known)))
     for reason, seen in by_reason.items():
         measured = sum(bool(t.states) for row in f.rows for t in row.measurement.trials[:1])
-        text = f"Clocks were held back by {reason_in_words(reason)} in {len(seen)} of {fmt.count(measured, 'case')}."
-        lines = tuple(f"{_case(row)}: in {hits} of {fmt.count(total, 'reading')}" for row, hits, total in seen)
+        text = f"Clocks were held back by {reason_in_words(reason)} in {fmt.out_of(len(seen), measured, 'case')}."
+        lines = tuple(f"{_case(row)}: in {fmt.out_of(hits, total, 'reading')}" for row, hits, total in seen)
         yield Caution(level=Level.CAUTION, text=text, details=lines)
 
 
@@ -150,10 +152,12 @@ def _spread(f: Figures) -> Iterator[Caution]:
     wide = [r for r in timed if is_wide(r)]
     if wide:
         by_way = [
-            f"{sum(r.way == way for r in wide)} by {way.label}" for way in f.ways if any(r.way == way for r in wide)
+            f"{sum(r.way == way for r in wide)} by {way.label}" if len(timed) > 1 else way.label
+            for way in f.ways
+            if any(r.way == way for r in wide)
         ]
         text = (
-            f"Trials disagree in {len(wide)} of {fmt.count(len(timed), 'case')} ({'; '.join(by_way)}): their medians "
+            f"Trials disagree in {fmt.out_of(len(wide), len(timed), 'case')} ({'; '.join(by_way)}): their medians "
             f"lie more than {LONG_SPREAD * 100:g}{fmt.NBSP}% apart from {LONG_NS // 1000}{fmt.NBSP}µs on, or more than "
             f"{SHORT_SPREAD * 100:g}{fmt.NBSP}% below."
         )

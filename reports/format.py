@@ -140,9 +140,23 @@ def moment(iso: str) -> str:
     return f"{when.day} {when:%b %Y, %H:%M} UTC"
 
 
+def period(start: str, end: str) -> str:
+    """Two ISO 8601 times in UTC, saying no day or minute twice: `from 14 May 2026, 09:12 to 09:15 UTC`."""
+    first, last = moment(start), moment(end)
+    if first == last:
+        return f"at {first}"
+    day, _, time = last.partition(", ")
+    return f"from {first.removesuffix(' UTC')} to {time}" if first.startswith(f"{day}, ") else f"from {first} to {last}"
+
+
 def count(number: int, one: str, more: str | None = None) -> str:
     """`1 case`, `3 cases`."""
     return f"{number:,}".replace(",", THIN) + f" {one if number == 1 else more or one + 's'}"
+
+
+def out_of(part: int, whole: int, one: str) -> str:
+    """`2 of 3 cases`; `the one case` where there is no other."""
+    return f"the one {one}" if part == whole == 1 else f"{part:,}".replace(",", THIN) + f" of {count(whole, one)}"
 
 
 def listing(parts: list[str]) -> str:

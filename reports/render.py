@@ -112,7 +112,7 @@ def _environment() -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters["name"] = fmt.name
     environment.filters["line"] = fmt.line
-    environment.filters["moment"] = fmt.moment
+    environment.filters["until"] = fmt.period
     return environment
 
 

@@ -17,17 +17,12 @@ def takeaway(f: Figures) -> str:
     faster = [r for r in best if side(r) > 0]
     slower = [r for r in best if side(r) < 0]
     open_ = [r for r in best if side(r) == 0]
-    by = f"Timed by {f.headline.label}, the fastest hand-written kernel"
-    if len(faster) == len(best):
-        return f"{by} beats {BASELINE} on {_all(best)}: {_extremes(faster)}."
-    parts = (
-        [f"beats {BASELINE} on {len(faster)} of {fmt.count(len(best), 'problem')}: {_extremes(faster)}"]
-        if faster
-        else []
-    )
-    parts += [f"is slower on {len(slower)}: {_extremes(slower)}"] if slower else []
-    parts += [f"cannot be told apart from it on {len(open_)}: {_extremes(open_)}"] if open_ else []
-    return f"{by} {'; '.join(parts)}."
+    parts: list[str] = []
+    for verb, rows in (("beats", faster), ("is slower than", slower), ("cannot be told apart from", open_)):
+        if rows:
+            what = "it" if parts else BASELINE
+            parts.append(f"{verb} {what} on {_part(len(rows), len(best))}: {_extremes(rows)}")
+    return f"Timed by {f.headline.label}, the fastest hand-written kernel {'; '.join(parts)}."
 
 
 def best_rows(f: Figures) -> tuple[Row, ...]:
@@ -52,8 +47,10 @@ def side(row: Row) -> int:
     return 1 if row.speedup.low > 1 else -1 if row.speedup.high < 1 else 0
 
 
-def _all(rows: tuple[Row, ...]) -> str:
-    return {1: "the one problem", 2: "both problems"}.get(len(rows), f"all {len(rows)} problems")
+def _part(some: int, every: int) -> str:
+    if some < every:
+        return fmt.out_of(some, every, "problem")
+    return {1: "the one problem", 2: "both problems"}.get(every, f"all {every} problems")
 
 
 def _extremes(rows: list[Row]) -> str:
@@ -64,13 +61,14 @@ def _extremes(rows: list[Row]) -> str:
 
 
 def limit_takeaway(f: Figures) -> str:
-    """How near each problem's best kernel comes to the limit, by the headline timer."""
+    """How near the fastest hand-written kernel of each problem comes to the limit, by the headline timer."""
     best = [(r.of_limit.estimate, r) for r in best_rows(f) if r.of_limit is not None]
     if f.headline is None or not best:
         return "The limit was not measured by the headline timer."
     ends = [min(best, key=lambda p: p[0])[1], max(best, key=lambda p: p[0])[1]] if len(best) > 1 else [best[0][1]]
     said = [f"{fmt.share_range(r.of_limit)} on {fmt.problem(r.problem)}" for r in ends if r.of_limit is not None]
-    return f"Timed by {f.headline.label}, each problem's best kernel reaches {' to '.join(said)} of the limit's speed."
+    who = f"Timed by {f.headline.label}, the fastest hand-written kernel of each problem"
+    return f"{who} reaches {' to '.join(said)} of the limit's speed."
 
 
 def floor_note(f: Figures) -> str:

@@ -34,7 +34,7 @@ def summary_table(run: Run) -> RenderableType:
     """
     f = figures(run)
     if not f.problems:
-        return Text(takeaway(f))
+        return Group(*_warnings(f), Text(), Text(takeaway(f)))
     parts: list[RenderableType] = [Text(HEADS, style="dim")]
     for problem in f.problems:
         parts += [Text(f"\n{fmt.problem(problem)}", style="bold"), *_tables(f, problem)]
@@ -72,18 +72,21 @@ _LEVEL_STYLES = {Level.BAD: "bold red", Level.CAUTION: "yellow", Level.NOTE: "di
 
 
 def _cell(row: Row | None, gap: str) -> Text:
-    """A case's figures in two parts, of a width of their own so that they stand below each other."""
+    """A case's figures in two parts, of a width of their own so that they stand below each other.
+
+    Every part has its sign, a dash at the least: blanks at the end would be stripped, and the rest moved.
+    """
     if row is None:
         return Text(fmt.NONE)
     if row.summary is None:
         return Text(row.verdict.word, style="bold red" if row.verdict.word in (Word.WRONG, Word.CRASHED) else "dim")
     median = row.summary.median_ns
-    half = "" if median.half_width is None else f"±{fmt.percent_figure(median.half_width)}%"
+    half = fmt.NONE if median.half_width is None else f"±{fmt.percent_figure(median.half_width)}%"
     cell = Text(fmt.microseconds_figure(median.estimate))
     cell.append(f" {half:>6}", style="yellow" if is_wide(row) else "dim")
     bandwidth = fmt.NONE if row.gb_per_s is None else fmt.gb_per_s_figure(row.gb_per_s)
     cell.append(f"{gap}{bandwidth:>5}", style="dim")
     ratio = row.speedup if row.kernel != BASELINE else None
     style = {1: "green", -1: "red"}.get(side(row), "") if ratio is not None else ""
-    cell.append(f" {fmt.times(ratio.estimate) if ratio is not None else '':>6}", style=style)
+    cell.append(f" {fmt.times(ratio.estimate) if ratio is not None else fmt.NONE:>6}", style=style)
     return cell

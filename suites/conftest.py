@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,6 +76,8 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     try:
         for path in store.recover():
             progress.say(f"published what an earlier bench had measured before it was killed: {path}")
+        for line in store.kept_aside:
+            progress.say(line)
         with Bench(registry=registry, store=store, options=selection.options, on_result=progress.result) as started:
             request.config.stash[BENCH] = started
             progress.begin()
@@ -137,9 +140,16 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_keyboard_interrupt() -> None:
+    """The first Ctrl-C ends the session; a further one must not end what keeps the run."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Publish the run; leave with the highest code that applies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     config = session.config
     codes = [suite_options.exit_of(exitstatus), *config.stash[CODES]]
     bench = config.stash.get(BENCH, None)

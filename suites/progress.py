@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import statistics
 import sys
 import time
@@ -30,6 +31,8 @@ class Progress:
         self._medians_ns: list[float] = []
         self._started = time.monotonic()
         with self._uncaptured():
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                sys.stdout.reconfigure(errors="replace")  # an ASCII terminal gets ? for what it cannot show
             self._console = Console(highlight=False)
             self._bar = Bar(
                 TextColumn("measuring"),

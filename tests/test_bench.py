@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import filelock
 import psutil
 import pytest
 
@@ -277,6 +278,76 @@ def test_a_partial_run_ended_with_its_last_measurement(tmp_path: Path) -> None:
     os.utime(folder / JOURNAL, (1767225600, 1767225600))
     (published,) = Store(tmp_path).recover()
     assert load(published).finished_utc == "2026-01-01T00:00:00+00:00"
+
+
+def test_torn_lines_are_counted(tmp_path: Path) -> None:
+    """In words that fit the number."""
+    folder = abandon(tmp_path, SOME)
+    with (folder / JOURNAL).open("a") as journal:
+        journal.write('{\n{"case"')
+    (published,) = Store(tmp_path).recover()
+    assert "2 lines of the journal were torn by the end of its process and are lost." in load(published).warnings
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("no header", "header.json: No such file or directory"),
+        ("half a header", "header.json: "),
+        ("a renamed field", "header.json: "),
+        ("a newer schema", "header.json: schema version 2, wanted at most 1"),
+        ("a journal of another schema", "journal.jsonl: none of its lines can be read (3 torn)"),
+    ],
+)
+def test_a_draft_that_cannot_be_read_is_kept(tmp_path: Path, damage: str, words: str) -> None:
+    """Its measurements are not deleted: it stays, unlocked, and is named; other drafts are published all the same."""
+    folder = abandon(tmp_path, SOME)
+    header, journal = folder / "header.json", folder / JOURNAL
+    text = header.read_text()
+    if damage == "no header":
+        header.unlink()
+    elif damage == "half a header":
+        header.write_text(text[: len(text) // 2])
+    elif damage == "a renamed field":
+        header.write_text(text.replace('"started_utc"', '"begun_utc"'))
+    elif damage == "a newer schema":
+        header.write_text(text.replace('"schema_version": 1', '"schema_version": 2'))
+    else:
+        journal.write_text(journal.read_text().replace('"trials"', '"tries"'))
+    before = journal.read_bytes()
+    abandon(tmp_path, SOME, "20260102T000000Z-x-y-abcdef")
+    store = Store(tmp_path)
+    assert [path.name for path in store.recover()] == ["20260102T000000Z-x-y-abcdef"]
+    (line,) = store.kept_aside
+    assert line.startswith(f"draft {folder}: {words}")
+    assert "\n" not in line
+    assert journal.read_bytes() == before
+    header.write_text(text)
+    if damage != "a journal of another schema":
+        (published,) = store.recover()
+        assert load(published).measurements == SOME
+        assert store.kept_aside == []
+
+
+def test_a_lock_without_a_draft_is_cleared_away(tmp_path: Path) -> None:
+    """Of a process killed between deleting its draft and its lock; one that is held stays."""
+    (tmp_path / ".draft-20260101T000000Z-gone.lock").touch()
+    held = filelock.FileLock(tmp_path / ".draft-20260102T000000Z-begins.lock")
+    with held:
+        assert Store(tmp_path).recover() == []
+        assert [path.name for path in tmp_path.iterdir()] == [Path(held.lock_file).name]
+
+
+def test_a_kill_while_a_published_draft_is_deleted(tmp_path: Path) -> None:
+    """Its header is gone already, its journal not: there is nothing to keep, since the run is there."""
+    folder = abandon(tmp_path, SOME)
+    (published,) = Store(tmp_path).recover()
+    abandon(tmp_path, SOME)
+    (folder / "header.json").unlink()
+    store = Store(tmp_path)
+    store.recover()
+    assert store.kept_aside == []
+    assert [path.name for path in tmp_path.iterdir()] == [published.name]
 
 
 @pytest.mark.parametrize("left", ["no header", "half a header", "no journal", "an empty journal"])

@@ -269,6 +269,28 @@ def test_a_build_error_is_exit_code_6_without_a_traceback(tmp_path: Path) -> Non
     assert done.stderr == "error: CUDACXX is 'no-such-nvcc', which is no executable; correct or unset it\n"
 
 
+def test_a_malformed_declaration_is_exit_code_2(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As everywhere: wrong usage, not a compiler that is missing."""
+    (bench.csrc / "mine.cpp").write_text("SGEMV_KERNEL(mine) {\n")
+    monkeypatch.setattr(cli, "build", lambda target, **_: build(target, cache_dir=bench.cache, csrc=bench.csrc))
+    assert cli.main(["--target", "cpu"]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {bench.csrc / 'mine.cpp'}:1: found 'SGEMV_KERNEL(mine) {{'")
+
+
+def test_an_entry_keeps_what_was_compiled(bench: Bench) -> None:
+    """Kernels, glue and headers, also those that git does not know; nothing else that lies about."""
+    (bench.csrc / "sub").mkdir()
+    (bench.csrc / "sub" / "more.cuh").write_text("// below\n")
+    (bench.csrc / "notes.txt").write_text("private\n")
+    built = bench.build()
+    kept = {p.relative_to(built.directory / "sources").as_posix(): p for p in built.directory.glob("sources/**/*.*")}
+    assert set(kept) == {"mine.cpp", "op.cpp", "op.h", "sub/more.cuh"}
+    assert kept["mine.cpp"].read_text() == SOURCE
+    assert "sources/mine.cpp" in (built.directory / module.SUMS).read_text()
+
+
 @pytest.mark.parametrize("found", [True, False])
 def test_needs_prints_what_pip_must_install(
     *,

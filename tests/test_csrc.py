@@ -66,6 +66,17 @@ def test_a_malformed_declaration_is_refused_with_its_line(tmp_path: Path, line: 
         parse(source)
 
 
+def test_the_message_says_every_rule(tmp_path: Path) -> None:
+    """A misplaced blank looks right: the form alone does not say what is wrong."""
+    source = tmp_path / "mine.cu"
+    source.write_text('  SGEMV_KERNEL(mine,  K_ANY, 1, 4, "summary") {\n')
+    rules = (
+        "at the start of a line, one space after each comma, lower-case name, value from 1, alignment 4, 8, 16 or 32"
+    )
+    with pytest.raises(DeclarationError, match=rules):
+        parse(source)
+
+
 def test_a_name_declared_twice_is_refused_with_both_places(tmp_path: Path) -> None:
     """One name, one kernel."""
     for name in ("first.cu", "second.cu"):

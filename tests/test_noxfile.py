@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,47 @@ def test_a_missing_package_is_named_at_once(tmp_path: Path) -> None:
     assert result.returncode == 6, result.stdout + result.stderr
     assert "python3 lacks torch, numpy, pytest, pytest-benchmark, " in result.stderr
     assert "pip install -c constraints.txt torch numpy" in result.stderr
+
+
+def test_interrupting_the_set_up_is_130() -> None:
+    """Not 6, which means that something is missing; any other failure is 6."""
+    import noxfile
+
+    class Session:
+        log = staticmethod(lambda _: None)
+
+        def run(self, *_: object, **__: object) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(SystemExit, match="130"):
+        noxfile.must(Session(), ["pip"])  # type: ignore[arg-type]
+    assert signal.getsignal(signal.SIGINT) is handler
+
+    class Failing(Session):
+        def run(self, *_: object, **__: object) -> None:
+            raise noxfile.CommandFailed("Returned code 1")
+
+    with pytest.raises(SystemExit, match="6"):
+        noxfile.must(Failing(), ["pip"])  # type: ignore[arg-type]
+
+
+def test_only_the_first_interrupt_counts() -> None:
+    """The child is then closing and publishing; a second Ctrl-C must not leave it alone."""
+    import noxfile
+
+    ended = []
+
+    class Session:
+        def run(self, *_: object, **__: object) -> None:
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                ended.append(True)
+
+    assert noxfile.run(Session(), ["bench"]) == 130  # type: ignore[arg-type]
+    assert ended == [True]
 
 
 @pytest.mark.parametrize("name", ["torch", "pytest-benchmark", "pandas", "Jinja2", "nvidia-ml-py", "altair", "msgspec"])

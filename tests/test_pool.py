@@ -162,15 +162,13 @@ def test_a_worker_that_cannot_start_says_why(tmp_path: Path, registry: str, reas
 
 
 def test_a_worker_that_died_between_cases_is_replaced(pool: Pool) -> None:
-    """Killed from outside while idle: that costs one case, and says how."""
+    """What it did before is to blame: the case that comes next is measured by a fresh worker and loses nothing."""
     pool.facts()
     (pid,) = pool.pids
     os.kill(pid, 9)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    result = measure(pool, "right")
-    assert result.verdict.word is Word.CRASHED
-    assert result.verdict.reason == "killed by SIGKILL in phase 'idle'"
     assert measure(pool, "right").verdict.word is Word.PASSED
+    assert pool.pids != [pid]
 
 
 def test_the_protocol_in_plain_lines() -> None:

@@ -13,6 +13,7 @@ from harness.problems import (
     allocation_bytes,
     parse_shape,
     sets_for,
+    why_never_cold,
     why_never_hot,
 )
 
@@ -257,3 +258,10 @@ def test_allocation_is_no_more_than_foretold(m: int, k: int, dtype: str) -> None
     real = sum(part.values.untyped_storage().nbytes() for part in (made.a, made.x, made.y))
     foretold = allocation_bytes(made.problem, 3)
     assert real <= foretold <= real + 3 * 3 * 2 * GUARD_ELEMENTS * 4
+
+
+def test_a_problem_too_small_to_be_cold_says_so() -> None:
+    """One of 8×8 is 320 bytes: 4·60 MiB take 786,432 of them. 64×64 takes 14,895, which a graph can hold."""
+    small = why_never_cold(Problem(m=8, k=8), 60 * 2**20)
+    assert small == "never cold: it would take 786432 operand sets, more than 16384, to fill the cache; see hot"
+    assert why_never_cold(Problem(m=64, k=64), 60 * 2**20) is None

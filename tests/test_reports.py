@@ -17,7 +17,7 @@ from reports.facts import environment_tables, fact
 from reports.figures import Way, figures
 from reports.launch_rate import launch_rate
 from reports.tables import number, table, text
-from reports.takeaway import takeaway
+from reports.takeaway import limit_takeaway, takeaway
 from reports.view import lede
 from tests.sample_run import cpu_run, empty_run, gpu_run, large_run, one_trial_run
 
@@ -118,6 +118,24 @@ class TestFormat:
         assert fmt.problem(Problem(m=8, k=16, n=2, dtype="float16")) == "8×16×2, float16"
         assert fmt.listing(["a", "b", "c"]) == "a, b and c"
 
+    def test_part_of_all(self) -> None:
+        """A count of a count; of a single one there is no «1 of 1 case»."""
+        assert fmt.out_of(1, 3, "case") == "1 of 3 cases"
+        assert fmt.out_of(3, 3, "case") == "3 of 3 cases"
+        assert fmt.out_of(1, 1, "case") == "the one case"
+
+    @pytest.mark.parametrize(
+        ("end", "said"),
+        [
+            ("2026-05-14T09:12:50+00:00", "at 14 May 2026, 09:12 UTC"),
+            ("2026-05-14T09:15:10+00:00", "from 14 May 2026, 09:12 to 09:15 UTC"),
+            ("2026-05-15T00:02:00+00:00", "from 14 May 2026, 09:12 UTC to 15 May 2026, 00:02 UTC"),
+        ],
+    )
+    def test_period(self, end: str, said: str) -> None:
+        """One moment where both are the same minute; the day once where it is the same."""
+        assert fmt.period("2026-05-14T09:12:00+00:00", end) == said
+
 
 class TestCautions:
     """What stands before the figures."""
@@ -142,6 +160,14 @@ class TestCautions:
         [found] = [c for c in cautions(figures(run)) if "Trials disagree" in c.text]
         assert "1 of 3 cases" in found.text
         assert found.details == ("mine on 2×3 (graph/cold): 1.000, 1.050, 1.000\xa0µs by trial, 5.0\xa0% apart",)
+
+    def test_one_case_is_the_one_case(self) -> None:
+        """Nothing is counted where there is nothing else."""
+        run = tiny(kernel_ns=(1000, 1050, 1000), baseline_ns=(2000,) * 3, limit_ns=(900,) * 3)
+        [found] = [
+            c for c in cautions(figures(replace(run, measurements=run.measurements[:1]))) if "disagree" in c.text
+        ]
+        assert "Trials disagree in the one case (graph/cold): " in found.text
 
     def test_spread_is_stricter_for_long_ones(self) -> None:
         """2 % apart is fine at 1 µs and too much at 10 µs."""
@@ -183,9 +209,24 @@ class TestText:
         slow = tiny(kernel_ns=(2000, 2000), baseline_ns=(1000, 1000), limit_ns=(900, 900))
         open_ = tiny(kernel_ns=(1000, 1000), baseline_ns=(900, 1200), limit_ns=(900, 900))
         assert "beats torch.matmul on the one problem: 2.000×" in takeaway(figures(fast))
-        assert "is slower on 1: 0.500×" in takeaway(figures(slow))
-        assert "cannot be told apart from it on 1" in takeaway(figures(open_))
+        assert "kernel is slower than torch.matmul on the one problem: 0.500×" in takeaway(figures(slow))
+        assert "kernel cannot be told apart from torch.matmul on the one problem: 1.0" in takeaway(figures(open_))
         assert takeaway(figures(empty_run())) == "No kernel has figures in this run."
+
+    def test_takeaway_names_the_baseline_first(self) -> None:
+        """Slower on one problem, open on the other: torch.matmul is named in what comes first, counts are of all."""
+        slow = tiny(kernel_ns=(2000, 2000), baseline_ns=(1000, 1000), limit_ns=(900, 900))
+        open_ = tiny(kernel_ns=(1000, 1000), baseline_ns=(900, 1200), limit_ns=(900, 900))
+        other = Problem(m=4, k=5)
+        moved = tuple(replace(m, case=replace(m.case, problem=other)) for m in open_.measurements)
+        said = takeaway(figures(replace(slow, measurements=(*slow.measurements, *moved))))
+        assert "kernel is slower than torch.matmul on 1 of 2 problems: 0.500×" in said
+        assert "; cannot be told apart from it on 1 of 2 problems: 1.0" in said
+
+    def test_limit_takeaway_says_whose_kernel(self) -> None:
+        """The fastest that was written here, which torch's own may beat: 900 ns of 1000 ns is 90 %."""
+        run = tiny(kernel_ns=(1000, 1000), baseline_ns=(950, 950), limit_ns=(900, 900))
+        assert "the fastest hand-written kernel of each problem reaches 90.0\xa0%" in limit_takeaway(figures(run))
 
     def test_case_table_says_why(self) -> None:
         """A row without figures spans the figures' columns with its verdict and reason."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.model import Run, TrialResult, Verdict, Word
 from reports.render import render_run
 from tests.sample_run import gpu_run, one_trial_run
 
@@ -58,6 +60,40 @@ def test_charts_are_drawn(browser: Browser, page_file: Path, width: int, scheme:
     assert page.locator(".plot svg").count() == 17
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert complaints == []
+    page.close()
+
+
+def grouped_run() -> Run:
+    """Every kernel but one fails for the same reason, so that they share a row."""
+    run = gpu_run(shapes=((1024, 128),))
+    wrong = Verdict(word=Word.WRONG, reason="integers: 1 of 64 wrong")
+    return replace(
+        run,
+        measurements=tuple(
+            m
+            if m.case.kernel in ("sgemv_k32_f32", "empty")
+            else replace(m, trials=(TrialResult(trial=0, verdict=wrong),))
+            for m in run.measurements
+        ),
+    )
+
+
+def test_small_screen_leaves_room_for_figures(browser: Browser, tmp_path: Path) -> None:
+    """At 390 px the column that stays while its table is scrolled takes at most half; no cell runs into the next."""
+    path = tmp_path / "grouped.html"
+    path.write_text(render_run(grouped_run()), encoding="utf-8")
+    page = opened(browser, path, [], viewport={"width": 390, "height": 900})
+    page.wait_for_function(DRAWN, timeout=30_000)
+    grouped = page.locator("#cases tbody th", has_text=" and ")
+    assert "torch.matmul, " in grouped.first.inner_text()
+    heads = "[...document.querySelectorAll('.scroll tr > th:first-child')].filter(e => !e.closest('.pairs'))"
+    assert page.evaluate(f"Math.max(...{heads}.map(e => e.getBoundingClientRect().width))") <= 195
+    spill = """[...document.querySelectorAll('.pairs tr > *, .scroll tr > th:first-child')].filter(cell => {
+      const text = document.createRange();
+      text.selectNodeContents(cell);
+      return text.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1;
+    }).map(cell => cell.textContent)"""
+    assert page.evaluate(spill) == []
     page.close()
 
 

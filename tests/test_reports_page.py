@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from harness.draft import write_run
+from harness.draft import Draft, write_run
 from harness.errors import CommandError, Exit
 from reports import packages
 from reports.__main__ import main
@@ -112,6 +115,42 @@ class TestCommand:
         shown = capsys.readouterr()
         assert "sgemv_k32_f32" in shown.out
         assert "pip install altair" in shown.err
+
+    def test_changed_run_gets_no_page(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Figures of a run whose sums differ cannot be trusted: neither table nor page, one line, the run's code."""
+        run = one_trial_run()
+        (tmp_path / run.id).mkdir()
+        write_run(tmp_path / run.id, run)
+        with (tmp_path / run.id / "run.json").open("a", encoding="utf-8") as file:
+            file.write("\n")
+        assert main(["run", "--store", str(tmp_path), "--table"]) == Exit.RUN == 4
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.count("\n") == 1
+        assert "run.json: changed since it was published" in shown.err
+        assert not (tmp_path / "reports").exists()
+
+    def test_publishes_what_a_killed_bench_left(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """`latest` is the run of the bench that was killed, cut short."""
+        run = one_trial_run()
+        draft = Draft.create(tmp_path, replace(run, measurements=(), partial=False))
+        for measurement in run.measurements:
+            draft.append(measurement)
+        draft._lock.release()  # as when its process dies
+        assert main(["run", "--store", str(tmp_path)]) == Exit.FINE
+        assert f"before it was killed: {tmp_path / run.id}\n" in capsys.readouterr().err
+        assert "cut short" in (tmp_path / "reports" / f"{run.id}.html").read_text(encoding="utf-8")
+
+    def test_ascii_terminal(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A terminal without µ gets a question mark, and its page."""
+        run = one_trial_run()
+        (tmp_path / run.id).mkdir()
+        write_run(tmp_path / run.id, run)
+        raw = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+        assert main(["run", "--store", str(tmp_path), "--table"]) == Exit.FINE
+        sys.stdout.flush()
+        assert b"Median in ?s" in raw.getvalue()
 
     def test_no_such_run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """One line, and the code for a missing run."""

@@ -110,7 +110,10 @@ def test_a_run_is_found_by_path(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("selector", "words"),
     [
-        ("2026", "run '2026': 3 runs start with it"),
+        ("2026", f"run '2026': 3 runs start with it: {', '.join(IDS)}; wanted "),
+        ("x" * 5000, "run 'xxx"),
+        ("latest~" + "1" * 5000, "run 'latest~111"),
+        ("a\0b", "run 'a\\x00b': no such run"),
         ("nope", "run 'nope': no such run among 3 in "),
         ("", "run '': 3 runs start with it"),
         ("latest~3", "run 'latest~3': the store "),
@@ -157,6 +160,23 @@ def test_what_is_no_name_of_a_ref(name: str) -> None:
         check_ref_name(name)
     assert str(caught.value).startswith(f"--ref: found {name!r}")
     assert caught.value.code is Exit.USAGE
+
+
+def test_latest_is_no_ref() -> None:
+    """The line says why, not only what a name looks like."""
+    with pytest.raises(CommandError, match="'latest', reserved for the newest run, wanted 1 to 64"):
+        check_ref_name("latest")
+
+
+def test_an_ambiguous_start_lists_five_ids(tmp_path: Path) -> None:
+    """And counts the others."""
+    for i in range(7):
+        (tmp_path / f"2026{i}").mkdir()
+        (tmp_path / f"2026{i}" / "run.json").touch()
+    with pytest.raises(
+        CommandError, match="7 runs start with it: 20260, 20261, 20262, 20263, 20264 and 2 more; wanted"
+    ):
+        Store(tmp_path).resolve("2026")
 
 
 def test_a_ref_can_be_moved(tmp_path: Path) -> None:
@@ -412,6 +432,64 @@ def test_runs_survives_a_damaged_run(copied: Path) -> None:
     assert IDS[2] in done.stdout
     assert f"{IDS[1]}/run.json: not JSON" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_run_without_run_json_is_still_a_run(copied: Path) -> None:
+    """It does not vanish from either list: the file is named, code 4."""
+    (copied / IDS[1] / "run.json").unlink()
+    for command in ("runs", "verify"):
+        done = harness(command, "--store", str(copied))
+        assert done.returncode == 4
+        assert IDS[0] in done.stdout
+        assert f"{copied / IDS[1] / 'run.json'}: " in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert harness("verify", "--store", str(copied), IDS[1]).stderr.endswith("missing, but listed in SHA256SUMS\n")
+
+
+@pytest.mark.parametrize("content", ["{}", '{"environment": []}', "[", '{"schema_version": 9}'])
+def test_a_damaged_run_does_not_hide_the_others(copied: Path, content: str) -> None:
+    """A look-up by environment passes over it."""
+    (copied / IDS[2] / "run.json").write_text(content)
+    assert Store(copied).resolve("driver_version=590.2").name == IDS[1]
+    with pytest.raises(CommandError, match="none of 3 runs"):
+        Store(copied).resolve("driver_version=1")
+
+
+def test_a_ref_of_other_bytes_means_no_run(copied: Path) -> None:
+    """Not UTF-8, longer than a path, empty, or a folder: `runs` lists what it can, a look-up says what the ref names."""
+    refs = copied / "refs"
+    (refs / "bytes").write_bytes(b"\xff\xfe\n")
+    (refs / "long").write_text("x" * 5000)
+    (refs / "empty").write_text("")
+    (refs / "folder").mkdir()
+    done = harness("runs", "--store", str(copied))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(run_id in done.stdout for run_id in IDS)
+    for name in ("bytes", "long", "empty"):
+        with pytest.raises(CommandError, match=f"ref '{name}': names .*which is not in"):
+            Store(copied).resolve(name)
+
+
+def test_an_ascii_terminal_gets_question_marks(copied: Path) -> None:
+    """A GPU's name or a path may hold anything; no traceback."""
+    odd = copied.rename(copied.with_name("größe"))
+    command = [sys.executable, "-m", "harness", "verify", "--store", str(odd)]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"gr??e" in done.stdout
+
+
+def test_runs_names_a_draft_that_cannot_be_read(copied: Path) -> None:
+    """One line on stderr; the list is as it would be without it."""
+    draft = copied / ".draft-20260104T000000Z-x"
+    draft.mkdir()
+    (draft / "journal.jsonl").write_text('{"of": "another schema"}\n')
+    done = harness("runs", "--store", str(copied))
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"draft {draft}: header.json: No such file or directory; it holds measurements")
+    assert len(done.stderr.splitlines()) == 1
+    assert (draft / "journal.jsonl").exists()
 
 
 def test_runs_of_an_empty_store(tmp_path: Path) -> None:

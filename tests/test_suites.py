@@ -329,7 +329,7 @@ def test_a_store_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 6, done.stdout + done.stderr
     said = [line for line in (done.stdout + done.stderr).splitlines() if "name a writable folder" in line]
     assert len(said) == 1
-    assert f"store {tmp_path / 'store'}: Not a directory" in said[0]
+    assert f"store {tmp_path / 'store'}: File exists" in said[0]
     assert "Traceback" not in done.stdout + done.stderr
 
 

@@ -59,7 +59,7 @@ def waiter(device: str) -> Callable[[], None]:
 TIMERS = (
     Timer(
         name="async",
-        summary=f"host clock over {CALLS} back-to-back calls, one synchronization at each end",
+        summary=f"host clock over up to {CALLS} back-to-back calls, one synchronization at each end",
         clock="host",
         devices=("cuda", "cpu"),
         measure=measure_async,

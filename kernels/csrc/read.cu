@@ -15,7 +15,7 @@ constexpr int kStreamThreads = 256;
 // and it then waits for the first loads before it issues the last: never 8 in flight.
 constexpr int kResidentThreads = 1024;
 
-constexpr int kOthersWriteNs = 1000000;
+constexpr int kOthersWriteNs = 100000;
 
 // The compiler cannot know that a sum is no NaN, so every load must be added up. A thread that holds a NaN waits until
 // whoever owns y[0] has written it.
