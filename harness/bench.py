@@ -232,7 +232,7 @@ class Bench:
         if self._device_type == "cpu":
             yield "These are CPU numbers: no CUDA device was used, and the CUDA kernels were not measured."
         if dirty:
-            yield "The checkout had uncommitted changes; they are in build/source.diff, and all kernel sources in build/."
+            yield "The checkout had uncommitted changes: see build/source.diff, and every kernel source in build/."
         if isinstance(self._device, nvml.NvmlDevice):
             others = self._device.processes(exclude_pids=self._pool.pids)
             if not isinstance(others, nvml.Unknown) and others:

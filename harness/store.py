@@ -158,9 +158,10 @@ REF_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 def check_ref_name(name: str) -> None:
     """Raise CommandError (USAGE) unless `name` can be a ref."""
     if not re.fullmatch(REF_NAME, name) or name == "latest":
-        found = f"{name!r}, reserved for the newest run" if name == "latest" else repr(name)
+        reserved = "; the word is reserved: it means the newest run" if name == "latest" else ""
+        wanted = "1 to 64 letters, digits, '.', '_' or '-' starting with a letter or digit"
         raise CommandError(
-            f"--ref: found {found}, wanted 1 to 64 letters, digits, '.', '_' or '-' starting with a letter or digit",
+            f"--ref: found {name!r}, wanted {wanted}{reserved}",
             Exit.USAGE,
         )
 

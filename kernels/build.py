@@ -46,7 +46,7 @@ class Built:
     record: BuildRecord
     """How it was built."""
     directory: Path
-    """The cache entry: library, build-record.json, compiler.log, resources.txt, sources/, ptx/, and sass/ if a tool exists."""
+    """The entry: library, build-record.json, compiler.log, resources.txt, sources/, ptx/, sass/ (given a tool)."""
 
 
 def build(
