@@ -177,12 +177,16 @@ class Pool:
         return [worker.pid for worker in self._workers if worker is not None]
 
     def facts(self) -> dict[str, Any]:
-        """What the first worker knows of the device and its software.
+        """What the workers know of the device and its software, once every one of them has its device context.
+
+        The first case is then measured among as many contexts as the last: an empty kernel was seen to take 0.50 µs
+        while its worker was the only one on the device, and 0.68 µs ever after.
 
         Raises:
-            WorkerLost: it could not start.
+            WorkerLost: one could not start.
         """
-        facts: dict[str, Any] = self._worker(0).ask({"facts": {}}, lambda _: None)["facts"]
+        answers = [self._worker(trial).ask({"facts": {}}, lambda _: None) for trial in range(self._spec.trials)]
+        facts: dict[str, Any] = answers[0]["facts"]
         return facts
 
     def measure(
