@@ -179,8 +179,8 @@ class Pool:
     def facts(self) -> dict[str, Any]:
         """What the workers know of the device and its software, once every one of them has its device context.
 
-        The first case is then measured among as many contexts as the last: an empty kernel was seen to take 0.50 µs
-        while its worker was the only one on the device, and 0.68 µs ever after.
+        No worker's start then runs beside the first case: an empty kernel was once seen to take 0.50 µs there in one
+        worker, and 0.68 µs in all others and ever after.
 
         Raises:
             WorkerLost: one could not start.

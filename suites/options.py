@@ -71,7 +71,11 @@ def add(group: Any) -> None:
         group.addoption(name, action="append", default=[], help=text)
     group.addoption("--trials", help=f"worker processes, the unit of repetition (default {TRIALS})")
     group.addoption("--max-time", help=f"seconds a case and trial (default {MAX_TIME_S})")
-    group.addoption("--quick", action="store_true", help="a coarse look: fewer trials, less time, cold only")
+    group.addoption(
+        "--quick",
+        action="store_true",
+        help="a coarse look: fewer trials, less time, the headline timer alone, cold only",
+    )
     group.addoption("--device", help="cuda, cuda:N or cpu (default: cuda where there is a GPU, else cpu)")
     group.addoption("--store", help="folder of runs (default: SGEMV_STORE, else artifacts/)")
     group.addoption("--ref", help="let this name mean the run, e.g. baseline")
@@ -94,7 +98,7 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
     return Selection(
         kernels=chosen,
         problems=problems,
-        timers=_timers(config.option.timer, device),
+        timers=_timers(config.option.timer, device)[: 1 if quick and not config.option.timer else None],
         caches=(Cache.COLD,) if quick and not config.option.cache else tuple(Cache(cache) for cache in caches),
         options=Options(
             trials=int(_number("--trials", config.option.trials, QUICK_TRIALS if quick else TRIALS, 1, 1000)),

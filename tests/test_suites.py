@@ -18,6 +18,7 @@ from harness.errors import CommandError, Exit
 from harness.model import Cache
 from harness.store import Store, load, verify
 from kernels import registry
+from suites import options
 from suites.options import Selection, select
 from tests.built import library, shared_cache
 
@@ -195,6 +196,8 @@ def test_quick_is_a_coarse_look() -> None:
     """Cold only, three workers, 0.03 s, each unless said otherwise."""
     quick = selection(quick=True)
     assert (quick.caches, quick.options.trials, quick.options.max_time_s) == ((Cache.COLD,), 3, 0.03)
+    assert options._timers([], "cuda:0")[:1] == ("graph",)
+    assert (quick.timers, selection(quick=True, timer=["async"]).timers) == (("async",), ("async",))
     other = selection(quick=True, cache=["hot"], trials="7", max_time="1.5")
     assert (other.caches, other.options.trials, other.options.max_time_s) == ((Cache.HOT,), 7, 1.5)
 
