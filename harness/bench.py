@@ -114,7 +114,7 @@ class Bench:
         Raises:
             CommandError: nothing can be measured here (INFRASTRUCTURE).
         """
-        self._device_type = self.options.device.split(":")[0]
+        self._device_type = self.options.device_type
         self._kernels = self.registry.kernels()
         self._lost: dict[tuple[str, Problem], Verdict] = {}
         started = datetime.now(UTC)

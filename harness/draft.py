@@ -19,7 +19,7 @@ from typing import Any
 import filelock
 import pandas as pd
 
-from harness.errors import CommandError, Exit
+from harness.errors import CommandError, Exit, first_line
 from harness.model import SCHEMA_VERSION, DeviceState, Measurement, Run, TrialResult
 
 PREFIX = ".draft-"
@@ -152,8 +152,7 @@ class Draft:
         except OSError as error:
             raise self._unreadable(HEADER, error.strerror or str(error)) from error
         except ValueError as error:  # RecordError is one
-            what = (str(error).splitlines() or [type(error).__name__])[0]
-            raise self._unreadable(HEADER, what) from error
+            raise self._unreadable(HEADER, first_line(error)) from error
 
     def _unreadable(self, name: str, what: str) -> UnreadableDraftError:
         kept = (

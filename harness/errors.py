@@ -24,6 +24,11 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; its type where it has none."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 class CommandError(Exception):
     """Something that the user must know and can act on: one line, and the code to leave with."""
 

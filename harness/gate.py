@@ -9,7 +9,8 @@ Three checks, each of which catches what the others let through (`Probe`s below)
   A new approach to probabilistic rounding error analysis (SISC 41(5), 2019); the constant was found by trying: one
   addition after the other, the worst order, went beyond 4 in about one row of 10⁷ at k = 128.
 
-Before each launch y is NaN; after it the guards around y and behind A and x, and A and x themselves, are as they were.
+Each bound launch runs several times, over a y of NaN and at last over a finite one; afterwards the guards around y, A
+and x, and A and x themselves, are as they were.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.model import Kernel, Launch, Operands, Problem, Role, Verdict, Word
-from harness.problems import Guarded, OperandSets
+from harness.problems import Guarded, OperandSets, touched
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,10 +71,7 @@ class Probe:
 
     def touched(self) -> str | None:
         """What a launch changed of A, x and their guards, or None."""
-        for name, guarded in (("A", self.a), ("x", self.x)):
-            if not guarded.intact():
-                return f"wrote outside {name}"
-        return None if (self.a.checksum(), self.x.checksum()) == self._sums else "changed A or x"
+        return touched(self.a, self.x, self._sums)
 
 
 def reference(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,9 +109,8 @@ class Gate:
 
     def check(self, kernel: Kernel, stray_launch: Callable[[Launch], str | None]) -> Verdict:
         """The verdict on `kernel`. `stray_launch` says how a launch escapes the current stream, or None."""
-        limit = EXACT_LIMIT if kernel.role is Role.GEMV else None
-        if limit is not None and self.problem.k > limit:
-            reason = f"k={self.problem.k}: the gate's exact check ends at k={limit}"
+        if kernel.role is Role.GEMV and self.problem.k > EXACT_LIMIT:
+            reason = f"k={self.problem.k}: the gate's exact check ends at k={EXACT_LIMIT}"
             return Verdict(word=Word.NOT_MEASURED, reason=reason)
         by_role = {Role.GEMV: self._check_gemv, Role.LIMIT: self._check_limit, Role.FLOOR: self._check_floor}
         verdict = by_role[kernel.role](kernel)

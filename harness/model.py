@@ -338,6 +338,11 @@ class Options(Record):
     command: tuple[str, ...]
     """The command line."""
 
+    @property
+    def device_type(self) -> str:
+        """`cuda` or `cpu`."""
+        return self.device.partition(":")[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Record):

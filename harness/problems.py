@@ -166,13 +166,18 @@ class OperandSets:
 
     def damage(self) -> str | None:
         """What a launch touched that it must not have: a guard, A or x. None if all is as it was written."""
-        for name, guarded in (("y", self.y), ("A", self.a), ("x", self.x)):
-            if not guarded.intact():
-                return f"wrote outside {name}"
-        return None if self._sums() == self._checksums[self._factor] else "changed A or x"
+        return touched(self.a, self.x, self._checksums[self._factor]) if self.y.intact() else "wrote outside y"
 
     def _sums(self) -> tuple[int, int]:
         return self.a.checksum(), self.x.checksum()
+
+
+def touched(a: Guarded, x: Guarded, sums: tuple[int, int]) -> str | None:
+    """What was changed of A, x and the guards around them since they had the checksums `sums`, or None."""
+    for name, guarded in (("A", a), ("x", x)):
+        if not guarded.intact():
+            return f"wrote outside {name}"
+    return None if (a.checksum(), x.checksum()) == sums else "changed A or x"
 
 
 def allocation_bytes(problem: Problem, count: int) -> int:

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from harness.draft import Draft, UnreadableDraftError, sha256_of, unwritable
-from harness.errors import CommandError, Exit
+from harness.errors import CommandError, Exit, first_line
 from harness.model import SCHEMA_VERSION, DeviceState, Environment, Measurement, RecordError, Run, TrialResult
 
 DEFAULT_ROOT = Path("artifacts")
@@ -178,7 +178,7 @@ def load(folder: Path) -> Run:
         states = _by_trial(_read_table(folder / "device_states.parquet"))
         measurements = tuple(_with_tables(m, samples, states) for m in run.measurements)
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
-        raise CommandError(f"{folder}: damaged: {_first_line(error)}", Exit.RUN) from error
+        raise CommandError(f"{folder}: damaged: {first_line(error)}", Exit.RUN) from error
     return replace(run, measurements=measurements)
 
 
@@ -253,7 +253,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}", Exit.RUN) from error
     except ValueError as error:
-        raise CommandError(f"{path}: not JSON: {_first_line(error)}", Exit.RUN) from error
+        raise CommandError(f"{path}: not JSON: {first_line(error)}", Exit.RUN) from error
     if not isinstance(data, dict):
         raise CommandError(f"{path}: found {type(data).__name__}, wanted an object", Exit.RUN)
     return data
@@ -263,10 +263,6 @@ def _read_table(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise CommandError(f"{path}: No such file or directory", Exit.RUN)
     return pd.read_parquet(path)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 __all__ = ["Store", "check_ref_name", "load", "new_run_id", "read_run", "store_root", "verify"]

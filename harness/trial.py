@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.device import held_bytes, last_level_cache_bytes, memory_bytes, release_memory, torch_facts
+from harness.errors import first_line
 from harness.gate import Gate, error_bound, recheck, reference
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
 from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
@@ -103,7 +104,7 @@ class Worker:
                 need = allocation_bytes(case.problem, self._set_count(case)) / 2**30
                 reason = f"out of memory: its operands alone take {need:.1f} GiB"
                 return _without_samples(trial, Word.NOT_MEASURED, reason)
-            return _without_samples(trial, Word.CRASHED, f"{type(error).__name__}: {_first_line(error)}")
+            return _without_samples(trial, Word.CRASHED, f"{type(error).__name__}: {first_line(error)}")
 
     def still_sound(self) -> str | None:
         """Why the device context cannot be used any more, or None. A device fault stays with its process for good."""
@@ -114,7 +115,7 @@ class Worker:
         try:
             torch.cuda.synchronize()
         except RuntimeError as error:
-            return _first_line(error)
+            return first_line(error)
         return None
 
     def make_room(self) -> None:
@@ -216,10 +217,6 @@ def _with_samples(trial: int, verdict: Verdict, timing: Timing, count: int, vari
 
 def _without_samples(trial: int, word: Word, reason: str) -> TrialResult:
     return TrialResult(trial=trial, verdict=Verdict(word=word, reason=reason))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [""])[0]
 
 
 def _private_stdout() -> Callable[[dict[str, Any]], None]:

@@ -55,8 +55,7 @@ class Selection:
 
     def cases(self, problems: Sequence[Problem]) -> list[Case]:
         """The selected cases on the suite's problems, or on those of --shape."""
-        device_type = self.options.device.split(":")[0]
-        return cases_for(self.kernels, self.problems or problems, self.timers, self.caches, device_type)
+        return cases_for(self.kernels, self.problems or problems, self.timers, self.caches, self.options.device_type)
 
 
 def add(group: Any) -> None:

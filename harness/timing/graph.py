@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
+from harness.errors import first_line
 from harness.model import Launch
 from harness.timing import NotMeasurable, Timer, Timing, collector_off, draw_samples
 
@@ -124,7 +125,7 @@ def stray_launch(launch: Launch) -> str | None:
         kernels = kernel_nodes(_capture([launch], 1))
     except RuntimeError as error:
         torch.cuda.synchronize()
-        return f"cannot be captured on the current stream: {str(error).splitlines()[0]}"
+        return f"cannot be captured on the current stream: {first_line(error)}"
     return None if kernels else "launches no kernel on the current stream"
 
 
