@@ -384,19 +384,25 @@ def test_a_bench_that_stops_at_a_failure_is_partial(tmp_path: Path) -> None:
     assert run.partial
 
 
-def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
-    """Ctrl-C while a kernel hangs: code 130, what came before is published as partial, no draft or log is left."""
-    library("cpu")
-    arguments, variables = planted(tmp_path, "-k", "empty or matmul or hangs", "-q", "--ref", "cut")
+def started(tmp_path: Path, arguments: list[str], variables: dict[str, str]) -> tuple[subprocess.Popen[bytes], Path]:
+    """A bench in a process group of its own that has measured torch.matmul, and the file that it writes to."""
     log = tmp_path / "out.txt"
     with log.open("w") as out:
         program = subprocess.Popen(
             command(*arguments), cwd=ROOT, env=environment(**variables), stdout=out, stderr=out, start_new_session=True
         )
+    deadline = time.monotonic() + 60
+    while "torch.matmul" not in log.read_text() and time.monotonic() < deadline and program.poll() is None:
+        time.sleep(0.02)
+    return program, log
+
+
+def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
+    """Ctrl-C while a kernel hangs: code 130, what came before is published as partial, no draft or log is left."""
+    library("cpu")
+    arguments, variables = planted(tmp_path, "-k", "empty or matmul or hangs", "-q", "--ref", "cut")
+    program, log = started(tmp_path, arguments, variables)
     try:
-        deadline = time.monotonic() + 60
-        while "torch.matmul" not in log.read_text() and time.monotonic() < deadline and program.poll() is None:
-            time.sleep(0.02)
         program.send_signal(signal.SIGINT)
         code = program.wait(timeout=60)
     finally:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 from harness.store import Store, load
 from tests.built import library
-from tests.test_suites import QUICKLY, ROOT, command, environment, planted, suites
+from tests.test_suites import QUICKLY, planted, started, suites
 
 
 def test_further_interrupts_do_not_cost_the_run(tmp_path: Path) -> None:
     """Ctrl-C again and again while the first one closes and publishes: code 130, no traceback, the run and its path."""
     library("cpu")
     arguments, variables = planted(tmp_path, "-k", "empty or matmul or hangs")
-    log = tmp_path / "out.txt"
-    with log.open("w") as out:
-        program = subprocess.Popen(
-            command(*arguments), cwd=ROOT, env=environment(**variables), stdout=out, stderr=out, start_new_session=True
-        )
+    program, log = started(tmp_path, arguments, variables)
     try:
         deadline = time.monotonic() + 60
-        while "torch.matmul" not in log.read_text() and time.monotonic() < deadline and program.poll() is None:
-            time.sleep(0.02)
         while program.poll() is None and time.monotonic() < deadline:
             program.send_signal(signal.SIGINT)
             time.sleep(0.05)
