@@ -6,15 +6,33 @@ Nothing here raises for what a driver refuses, lacks or loses: the answer is the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any
 
+from harness.answers import Fact, Unknown, ask, first, mapped, split, table
 from harness.model import DeviceState, Environment
+
+__all__ = ["CLOCK_EVENT_REASONS", "Fact", "Nvml", "NvmlDevice", "NvmlUnavailable", "Unknown", "table"]
 
 POWER_INSTANT_FIELD = 186
 """NVML_FI_DEV_POWER_INSTANT, which older versions of nvidia-ml-py do not name."""
+
+LIMIT_FIELDS = {
+    74: "sw_power_cap",
+    75: "thermal",
+    76: "sync_boost",
+    77: "board_limit",
+    79: "reliability",
+    269: "sw_thermal_slowdown",
+    270: "hw_thermal_slowdown",
+    271: "hw_power_brake_slowdown",
+}
+"""NVML_FI_DEV_PERF_POLICY_… and NVML_FI_DEV_CLOCKS_EVENT_REASON_…: ns that a limit has held the clocks back."""
+
+LIMIT_POLICIES = {0: "sw_power_cap", 1: "thermal", 2: "sync_boost", 3: "board_limit", 5: "reliability"}
+"""nvmlPerfPolicyType_t: the same counters one by one, for drivers without the fields."""
 
 CLOCK_EVENT_REASONS = {
     0x001: "gpu_idle",
@@ -37,16 +55,6 @@ COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclu
 _VALUE_FIELDS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
 """nvmlValueType_t → the member of nvmlValue_t that holds the value."""
 
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unknown:
-    """Stands for what could not be had."""
-
-    reason: str
-    """Why, in one line."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class NvmlUnavailable(Unknown):
@@ -54,22 +62,6 @@ class NvmlUnavailable(Unknown):
 
     blocks_cuda: bool
     """True: what is wrong keeps CUDA from working too, so a GPU of this machine is unusable."""
-
-
-Fact = str | int | float | bool | Unknown
-"""A value of the environment, or why it could not be had."""
-
-
-def split(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The facts with None for every `Unknown`, and the reasons by the same names."""
-    reasons = {name: fact.reason for name, fact in facts.items() if isinstance(fact, Unknown)}
-    return {name: None if name in reasons else fact for name, fact in facts.items()}, reasons
-
-
-def table(facts: Mapping[str, Fact]) -> Environment:
-    """The facts as a (part of an) environment."""
-    values, unknown = split(facts)
-    return Environment(values=values, unknown=unknown)
 
 
 class Nvml:
@@ -106,21 +98,21 @@ class Nvml:
 
     def close(self) -> None:
         """Shut NVML down; later readings through its devices are `Unknown`."""
-        _ask(self._library, "nvmlShutdown")
+        ask(self._library, "nvmlShutdown")
 
     def device_count(self) -> int | Unknown:
         """GPUs that NVML lists; CUDA_VISIBLE_DEVICES does not change it."""
-        count: int | Unknown = _ask(self._library, "nvmlDeviceGetCount")
+        count: int | Unknown = ask(self._library, "nvmlDeviceGetCount")
         return count
 
     def cuda_driver_version(self) -> str | Unknown:
         """Newest CUDA that the driver supports, e.g. `13.0`."""
         names = ("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion")
-        return _map(_first(self._library, names), _cuda_version)
+        return mapped(first(self._library, names), _cuda_version)
 
     def driver_version(self) -> str | Unknown:
         """The driver's version, e.g. `580.159.04`."""
-        return _map(_ask(self._library, "nvmlSystemGetDriverVersion"), _text)
+        return mapped(ask(self._library, "nvmlSystemGetDriverVersion"), _text)
 
     def find(self, *, uuid: str | None, pci_bus_id: str | None) -> NvmlDevice | Unknown:
         """The GPU (or MIG instance) with this UUID, else the one at this PCI address.
@@ -135,7 +127,7 @@ class Nvml:
         keys += [("nvmlDeviceGetHandleByPciBusId", pci_bus_id)] if pci_bus_id else []
         reasons = []
         for function, key in keys:
-            handle = _ask(self._library, function, key.encode())  # older versions take nothing but bytes
+            handle = ask(self._library, function, key.encode())  # older versions take nothing but bytes
             if not isinstance(handle, Unknown):
                 return NvmlDevice(self, self._library, handle)
             reasons.append(f"{key}: {handle.reason}")
@@ -151,24 +143,26 @@ class NvmlDevice:
     def __init__(self, nvml: Nvml, library: Any, handle: Any) -> None:
         """Wrap a handle that `nvml` gave; use `Nvml.find`."""
         self._nvml, self._library, self._handle = nvml, library, handle
-        board = _ask(library, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle)
+        board = ask(library, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle)
         self._board = handle if isinstance(board, Unknown) else board
 
     def state(self) -> DeviceState:
         """One reading of the device; takes milliseconds, and no reading that fails stops the others."""
         started_unix_s = time.time()
         library, board = self._library, self._board
-        power_mw, power_is_instant = self._power()
+        fields = self._fields((POWER_INSTANT_FIELD, *LIMIT_FIELDS))  # first: counters of the moment that is noted
+        power_mw, power_is_instant = self._power(fields[POWER_INSTANT_FIELD])
         reasons = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
         temperature = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")
         readings, unknown = split(
             {
-                "sm_clock_mhz": _ask(library, "nvmlDeviceGetClockInfo", board, library.NVML_CLOCK_SM),
-                "memory_clock_mhz": _ask(library, "nvmlDeviceGetClockInfo", board, library.NVML_CLOCK_MEM),
-                "temperature_c": _first(library, temperature, board, library.NVML_TEMPERATURE_GPU),
+                "sm_clock_mhz": ask(library, "nvmlDeviceGetClockInfo", board, library.NVML_CLOCK_SM),
+                "memory_clock_mhz": ask(library, "nvmlDeviceGetClockInfo", board, library.NVML_CLOCK_MEM),
+                "temperature_c": first(library, temperature, board, library.NVML_TEMPERATURE_GPU),
                 "power_mw": power_mw,
                 "power_is_instant": power_is_instant,
-                "clock_event_reasons": _map(_first(library, reasons, board), _reason_names),
+                "clock_event_reasons": mapped(first(library, reasons, board), _reason_names),
+                "limited_ns": self._limited_ns(fields),
             }
         )
         return DeviceState(time_unix_s=started_unix_s, **readings, unknown=unknown)
@@ -184,7 +178,7 @@ class NvmlDevice:
             exclude_pids: our own processes that use the GPU. If the driver lists others but none of these, it numbers
                 processes as a container's host does, and whose they are cannot be told.
         """
-        running = _ask(self._library, "nvmlDeviceGetComputeRunningProcesses", self._handle)
+        running = ask(self._library, "nvmlDeviceGetComputeRunningProcesses", self._handle)
         if isinstance(running, Unknown):
             return running
         pids = {process.pid for process in running}
@@ -192,23 +186,46 @@ class NvmlDevice:
             return Unknown(reason="the driver numbers processes otherwise than this container does")
         return tuple(self._process_label(pid) for pid in sorted(pids.difference(exclude_pids)))
 
+    def utilization_percent(self) -> int | Unknown:
+        """Share of the last sampling period, up to a second, in which a kernel of anybody ran on this GPU."""
+        rates = ask(self._library, "nvmlDeviceGetUtilizationRates", self._handle)
+        return mapped(rates, lambda rates: int(rates.gpu))
+
     def _process_label(self, pid: int) -> str:
-        name = _map(_ask(self._library, "nvmlSystemGetProcessName", pid), _text)
+        name = mapped(ask(self._library, "nvmlSystemGetProcessName", pid), _text)
         return f"pid {pid}" if isinstance(name, Unknown) or not name else f"{PurePath(name).name} (pid {pid})"
 
-    def _power(self) -> tuple[int | Unknown, bool | Unknown]:
+    def _power(self, instant: int | Unknown) -> tuple[int | Unknown, bool | Unknown]:
         """Board power in mW, and whether it is instantaneous."""
-        instant = _map(
-            _ask(self._library, "nvmlDeviceGetFieldValues", self._board, [POWER_INSTANT_FIELD]),
-            lambda values: self._field_value(values[0]),
-        )
         if not isinstance(instant, Unknown):
             return instant, True
-        average = _ask(self._library, "nvmlDeviceGetPowerUsage", self._board)
+        average = ask(self._library, "nvmlDeviceGetPowerUsage", self._board)
         if not isinstance(average, Unknown):
             return average, False
         both = Unknown(reason=f"{instant.reason}; {average.reason}")
         return both, both
+
+    def _limited_ns(self, fields: Mapping[int, int | Unknown]) -> dict[str, int] | Unknown:
+        """By limit that this device counts: ns that it has held the clocks back since the driver was loaded."""
+        answers = {name: fields[field] for field, name in LIMIT_FIELDS.items()}
+        counted = {name: answer for name, answer in answers.items() if not isinstance(answer, Unknown)}
+        if counted:
+            return counted
+        for policy, name in LIMIT_POLICIES.items():
+            status = ask(self._library, "nvmlDeviceGetViolationStatus", self._board, policy)
+            if isinstance(status, Unknown):
+                answers[f"policy {policy}"] = status
+            else:
+                counted[name] = int(status.violationTime)
+        reasons = dict.fromkeys(answer.reason for answer in answers.values() if isinstance(answer, Unknown))
+        return counted or Unknown(reason="; ".join(reasons))
+
+    def _fields(self, wanted: Sequence[int]) -> dict[int, int | Unknown]:
+        """The values of these fields, by one call: some take half a millisecond each if asked for alone."""
+        answers = ask(self._library, "nvmlDeviceGetFieldValues", self._board, list(wanted))
+        if isinstance(answers, Unknown):
+            return dict.fromkeys(wanted, answers)
+        return {field: self._field_value(answer) for field, answer in zip(wanted, answers, strict=True)}
 
     def _field_value(self, field: Any) -> int | Unknown:
         """The value of one field, each of which carries its own error code."""
@@ -221,12 +238,12 @@ class NvmlDevice:
 
     def _identity(self) -> dict[str, Fact]:
         library = self._library
-        pci = _ask(library, "nvmlDeviceGetPciInfo", self._board)
+        pci = ask(library, "nvmlDeviceGetPciInfo", self._board)
         return {
-            "gpu_name": _map(_ask(library, "nvmlDeviceGetName", self._handle), _text),
-            "gpu_uuid": _map(_ask(library, "nvmlDeviceGetUUID", self._handle), _text),
-            "gpu_pci_bus_id": _map(pci, lambda info: _text(info.busId)),
-            "vbios_version": _map(_ask(library, "nvmlDeviceGetVbiosVersion", self._board), _text),
+            "gpu_name": mapped(ask(library, "nvmlDeviceGetName", self._handle), _text),
+            "gpu_uuid": mapped(ask(library, "nvmlDeviceGetUUID", self._handle), _text),
+            "gpu_pci_bus_id": mapped(pci, lambda info: _text(info.busId)),
+            "vbios_version": mapped(ask(library, "nvmlDeviceGetVbiosVersion", self._board), _text),
             "driver_version": self._nvml.driver_version(),
             "cuda_driver_version": self._nvml.cuda_driver_version(),
         }
@@ -235,45 +252,19 @@ class NvmlDevice:
         library, board = self._library, self._board
         sm, memory = library.NVML_CLOCK_SM, library.NVML_CLOCK_MEM
         power_limit = ("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit")
-        compute_mode = _ask(library, "nvmlDeviceGetComputeMode", board)
+        compute_mode = ask(library, "nvmlDeviceGetComputeMode", board)
         return {
-            "power_limit_mw": _first(library, power_limit, board),
-            "power_limit_default_mw": _ask(library, "nvmlDeviceGetPowerManagementDefaultLimit", board),
-            "max_sm_clock_mhz": _ask(library, "nvmlDeviceGetMaxClockInfo", board, sm),
-            "max_memory_clock_mhz": _ask(library, "nvmlDeviceGetMaxClockInfo", board, memory),
-            "application_sm_clock_mhz": _ask(library, "nvmlDeviceGetApplicationsClock", board, sm),
-            "application_memory_clock_mhz": _ask(library, "nvmlDeviceGetApplicationsClock", board, memory),
-            "ecc": _map(_ask(library, "nvmlDeviceGetEccMode", board), lambda modes: bool(modes[0])),
-            "mig": _map(_ask(library, "nvmlDeviceGetMigMode", board), lambda modes: bool(modes[0])),
-            "persistence": _map(_ask(library, "nvmlDeviceGetPersistenceMode", board), bool),
-            "compute_mode": _map(compute_mode, lambda mode: COMPUTE_MODES.get(mode, f"mode {mode}")),
+            "power_limit_mw": first(library, power_limit, board),
+            "power_limit_default_mw": ask(library, "nvmlDeviceGetPowerManagementDefaultLimit", board),
+            "max_sm_clock_mhz": ask(library, "nvmlDeviceGetMaxClockInfo", board, sm),
+            "max_memory_clock_mhz": ask(library, "nvmlDeviceGetMaxClockInfo", board, memory),
+            "application_sm_clock_mhz": ask(library, "nvmlDeviceGetApplicationsClock", board, sm),
+            "application_memory_clock_mhz": ask(library, "nvmlDeviceGetApplicationsClock", board, memory),
+            "ecc": mapped(ask(library, "nvmlDeviceGetEccMode", board), lambda modes: bool(modes[0])),
+            "mig": mapped(ask(library, "nvmlDeviceGetMigMode", board), lambda modes: bool(modes[0])),
+            "persistence": mapped(ask(library, "nvmlDeviceGetPersistenceMode", board), bool),
+            "compute_mode": mapped(compute_mode, lambda mode: COMPUTE_MODES.get(mode, f"mode {mode}")),
         }
-
-
-def _ask(library: Any, function: str, *arguments: Any) -> Any:
-    """What an NVML call returns; an `Unknown` where nvidia-ml-py or the driver lacks it, or it fails."""
-    call = getattr(library, function, None)
-    if call is None:
-        return Unknown(reason=f"{function}: this version of nvidia-ml-py lacks it")
-    try:
-        return call(*arguments)
-    except library.NVMLError as error:
-        return Unknown(reason=f"{function}: {error}")
-
-
-def _first(library: Any, functions: tuple[str, ...], *arguments: Any) -> Any:
-    """What the first of these functions that works returns: a newer name, then an older one; else all the reasons."""
-    reasons = []
-    for function in functions:
-        answer = _ask(library, function, *arguments)
-        if not isinstance(answer, Unknown):
-            return answer
-        reasons.append(answer.reason)
-    return Unknown(reason="; ".join(reasons))
-
-
-def _map(answer: Any, convert: Callable[[Any], _T]) -> _T | Unknown:
-    return answer if isinstance(answer, Unknown) else convert(answer)
 
 
 def _text(name: str | bytes) -> str:

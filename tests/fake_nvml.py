@@ -13,6 +13,9 @@ from typing import Any
 
 import pynvml
 
+LIMIT_FIELDS = (74, 75, 76, 77, 79, 269, 270, 271)
+"""Counters of limits that an H200 has."""
+
 
 @dataclass(kw_only=True)
 class FakeGpu:
@@ -28,6 +31,11 @@ class FakeGpu:
     """None: the field exists, but this GPU answers it with «not supported»."""
     average_power_mw: int = 118_000
     reasons: int = 0x0
+    limited_ns: dict[int, int] = field(default_factory=lambda: dict.fromkeys(LIMIT_FIELDS, 0))
+    """By NVML field: how long a limit has held the clocks back; one that is absent is «not supported»."""
+    violations_ns: dict[int, int] = field(default_factory=dict)
+    """The same by performance policy, as drivers without those fields count it."""
+    utilization_percent: int = 0
     mig_mode: int = 0
     processes: dict[int, str] = field(default_factory=dict)
     """Name by process id."""
@@ -123,6 +131,8 @@ class FakeNvml:
             "nvmlDeviceGetTemperature": _temperature,
             "nvmlDeviceGetTemperatureV": _temperature,
             "nvmlDeviceGetFieldValues": _field_values,
+            "nvmlDeviceGetViolationStatus": _violation,
+            "nvmlDeviceGetUtilizationRates": lambda gpu: SimpleNamespace(gpu=gpu.utilization_percent, memory=0),
             "nvmlDeviceGetPowerUsage": lambda gpu: gpu.average_power_mw,
             "nvmlDeviceGetCurrentClocksEventReasons": lambda gpu: gpu.reasons,
             "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: gpu.reasons,
@@ -166,10 +176,21 @@ def _temperature(gpu: FakeGpu, sensor: int) -> int:
 
 
 def _field_values(gpu: FakeGpu, fields: list[int]) -> list[Any]:
-    assert fields == [186]
-    supported = gpu.instant_power_mw is not None
-    answer = pynvml.c_nvmlFieldValue_t(fieldId=186)
-    answer.nvmlReturn = pynvml.NVML_SUCCESS if supported else pynvml.NVML_ERROR_NOT_SUPPORTED
-    answer.valueType = pynvml.NVML_VALUE_TYPE_UNSIGNED_INT
-    answer.value.uiVal = gpu.instant_power_mw if supported else 0
-    return [answer]
+    return [_field_value(gpu, field_id) for field_id in fields]
+
+
+def _field_value(gpu: FakeGpu, field_id: int) -> Any:
+    value = gpu.instant_power_mw if field_id == 186 else gpu.limited_ns.get(field_id)
+    answer = pynvml.c_nvmlFieldValue_t(fieldId=field_id)
+    answer.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED if value is None else pynvml.NVML_SUCCESS
+    if field_id == 186:
+        answer.valueType, answer.value.uiVal = pynvml.NVML_VALUE_TYPE_UNSIGNED_INT, value or 0
+    else:
+        answer.valueType, answer.value.ullVal = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, value or 0
+    return answer
+
+
+def _violation(gpu: FakeGpu, policy: int) -> Any:
+    if policy not in gpu.violations_ns:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+    return SimpleNamespace(referenceTime=0, violationTime=gpu.violations_ns[policy])

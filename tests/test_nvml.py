@@ -7,9 +7,10 @@ import sys
 import pynvml
 import pytest
 
+from harness import nvml
 from harness.model import DeviceState
 from harness.nvml import CLOCK_EVENT_REASONS, Nvml, NvmlDevice, NvmlUnavailable, Unknown
-from tests.fake_nvml import FakeGpu, FakeNvml
+from tests.fake_nvml import LIMIT_FIELDS, FakeGpu, FakeNvml
 
 
 def opened(fake: FakeNvml) -> Nvml:
@@ -22,6 +23,18 @@ def device(fake: FakeNvml, gpu: int = 0) -> NvmlDevice:
     found = opened(fake).find(uuid=fake.gpus[gpu].uuid, pci_bus_id=None)
     assert isinstance(found, NvmlDevice)
     return found
+
+
+LIMITS = [
+    "sw_power_cap",
+    "thermal",
+    "sync_boost",
+    "board_limit",
+    "reliability",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+]
 
 
 def readings(state: DeviceState) -> dict:
@@ -38,6 +51,7 @@ def test_a_healthy_gpu():
         "power_mw": 121_500,
         "power_is_instant": True,
         "clock_event_reasons": ("gpu_idle",),
+        "limited_ns": dict.fromkeys(LIMITS, 0),
     }
     assert state.unknown == {}
 
@@ -47,11 +61,15 @@ def test_a_throttled_night():
     gpu = FakeGpu()
     watched = device(FakeNvml([gpu]))
     cool = watched.state()
+    gpu.limited_ns[74], gpu.limited_ns[269], gpu.limited_ns[270] = 2_500_000_000, 3, 4
     gpu.sm_clock_mhz, gpu.temperature_c, gpu.instant_power_mw, gpu.reasons = 1215, 87, 699_800, 0x64
     hot = watched.state()
     assert (cool.sm_clock_mhz, cool.clock_event_reasons) == (1980, ())
     assert (hot.sm_clock_mhz, hot.temperature_c, hot.power_mw) == (1215, 87, 699_800)
     assert hot.clock_event_reasons == ("sw_power_cap", "sw_thermal_slowdown", "hw_thermal_slowdown")
+    assert cool.limited_ns == dict.fromkeys(LIMITS, 0)
+    grown = {"sw_power_cap": 2_500_000_000, "sw_thermal_slowdown": 3, "hw_thermal_slowdown": 4}
+    assert hot.limited_ns == cool.limited_ns | grown
     assert hot.time_unix_s >= cool.time_unix_s
 
 
@@ -78,10 +96,12 @@ def test_older_names_answer_where_newer_ones_are_missing(absent):
         "nvmlDeviceGetFieldValues",
         "nvmlSystemGetCudaDriverVersion_v2",
     }
-    fake = FakeNvml([FakeGpu(reasons=0x8)], **{absent: newer})
+    violations = {0: 11, 1: 12, 2: 13, 3: 14, 4: 99, 5: 15}
+    fake = FakeNvml([FakeGpu(reasons=0x8, violations_ns=violations)], **{absent: newer})
     state = device(fake).state()
     assert (state.temperature_c, state.clock_event_reasons) == (41, ("hw_slowdown",))
     assert (state.power_mw, state.power_is_instant) == (118_000, False)
+    assert state.limited_ns == dict(zip(LIMITS[:5], (11, 12, 13, 14, 15), strict=True))
     assert state.unknown == {}
     assert opened(fake).cuda_driver_version() == "13.0"
 
@@ -90,6 +110,65 @@ def test_a_missing_counter():
     """A field that this GPU does not support carries its own error code: the average stands in, and says so."""
     state = device(FakeNvml([FakeGpu(instant_power_mw=None)])).state()
     assert (state.power_mw, state.power_is_instant, state.unknown) == (118_000, False, {})
+
+
+def test_a_limit_that_is_not_counted_is_left_out():
+    """Of those that are, none is lost to it."""
+    gpu = FakeGpu(limited_ns={74: 8, 79: 0})
+    state = device(FakeNvml([gpu])).state()
+    assert (state.limited_ns, state.unknown) == ({"sw_power_cap": 8, "reliability": 0}, {})
+
+
+def test_no_limit_is_counted():
+    """Neither way: None with every reason, and power, asked for in the same call, stands."""
+    state = device(FakeNvml([FakeGpu(limited_ns={})])).state()
+    assert (state.limited_ns, state.power_mw, state.power_is_instant) == (None, 121_500, True)
+    fields = "; ".join(f"NVML field {field}: Not Supported" for field in LIMIT_FIELDS)
+    assert state.unknown == {"limited_ns": f"{fields}; nvmlDeviceGetViolationStatus: Not Supported"}
+
+
+def test_a_call_for_all_fields_that_may_not_be_made():
+    """None with its reason; power has its older name."""
+    gpu = FakeGpu(errors={"nvmlDeviceGetFieldValues": pynvml.NVML_ERROR_NO_PERMISSION})
+    state = device(FakeNvml([gpu])).state()
+    assert (state.limited_ns, state.power_mw, state.power_is_instant) == (None, 118_000, False)
+    assert state.unknown == {
+        "limited_ns": "nvmlDeviceGetFieldValues: Insufficient Permissions; nvmlDeviceGetViolationStatus: Not Supported"
+    }
+
+
+def test_all_fields_by_one_call(monkeypatch):
+    """A reading may take no longer for them: on an H200 some take half a millisecond each if asked for alone."""
+    fake = FakeNvml()
+    watched, asked = device(fake), []
+    call = FakeNvml._call
+    monkeypatch.setattr(FakeNvml, "_call", lambda self, name, *rest: asked.append(name) or call(self, name, *rest))
+    watched.state()
+    assert asked.count("nvmlDeviceGetFieldValues") == 1
+    assert asked[0] == "nvmlDeviceGetFieldValues"
+    assert "nvmlDeviceGetViolationStatus" not in asked
+
+
+def test_fields_and_policies_are_those_of_nvml():
+    """Each number is pynvml's own, by name."""
+    reasons, policy = "NVML_FI_DEV_CLOCKS_EVENT_REASON_", "NVML_FI_DEV_PERF_POLICY_"
+    short = {"sw_power_cap": "POWER", "sw_thermal_slowdown": "SW_THERM_SLOWDOWN"}
+    short["hw_thermal_slowdown"] = "HW_THERM_SLOWDOWN"
+    for field, name in nvml.LIMIT_FIELDS.items():
+        constant = (policy if field < 100 else reasons) + short.get(name, name.upper())
+        assert getattr(pynvml, constant) == field
+    for number, name in nvml.LIMIT_POLICIES.items():
+        assert getattr(pynvml, f"NVML_PERF_POLICY_{short.get(name, name.upper())}") == number
+
+
+def test_utilization():
+    """In percent, or why it is not known, as on a MIG instance."""
+    gpu = FakeGpu(utilization_percent=37)
+    assert device(FakeNvml([gpu])).utilization_percent() == 37
+    gpu.errors["nvmlDeviceGetUtilizationRates"] = pynvml.NVML_ERROR_NOT_SUPPORTED
+    assert device(FakeNvml([gpu])).utilization_percent() == Unknown(
+        reason="nvmlDeviceGetUtilizationRates: Not Supported"
+    )
 
 
 def test_no_power_at_all():
@@ -186,7 +265,7 @@ def test_a_gpu_that_nvml_does_not_list():
 @pytest.mark.parametrize("uuid", ["MIG-dddddddd-0000-0000-0000-000000000000", "dddddddd-0000-0000-0000-000000000000"])
 def test_a_mig_instance(uuid):
     """Found by its own UUID; its name and processes are its own, clocks and settings those of its board."""
-    board = FakeGpu(mig_mode=1, sm_clock_mhz=1755, processes={7: "elsewhere"})
+    board = FakeGpu(mig_mode=1, sm_clock_mhz=1755, limited_ns={74: 6}, processes={7: "elsewhere"})
     instance = FakeGpu(
         uuid="MIG-dddddddd-0000-0000-0000-000000000000",
         name="NVIDIA H200 MIG 1g.18gb",
@@ -196,7 +275,7 @@ def test_a_mig_instance(uuid):
     found = opened(FakeNvml([board, instance])).find(uuid=uuid, pci_bus_id=board.bus_id)
     assert isinstance(found, NvmlDevice)
     state, facts = found.state(), found.facts()
-    assert (state.sm_clock_mhz, state.unknown) == (1755, {})
+    assert (state.sm_clock_mhz, state.limited_ns, state.unknown) == (1755, {"sw_power_cap": 6}, {})
     assert facts.get("gpu_name") == "NVIDIA H200 MIG 1g.18gb"
     assert facts.get("gpu_uuid") == "MIG-dddddddd-0000-0000-0000-000000000000"
     assert facts.get("mig") is True
