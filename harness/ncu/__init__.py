@@ -1,0 +1,1 @@
+"""Nsight Compute on single launches, for the «why» of a figure: `python -m harness.ncu`."""

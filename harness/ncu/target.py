@@ -1,0 +1,81 @@
+"""The process that ncu runs: one launch of one kernel between profiler start and stop, and nothing else in the profile.
+
+    ncu --profile-from-start off … python -m harness.ncu.target --registry kernels.registry --device cuda:0 \
+        --kernel torch.matmul --shape 4096x4096
+
+It says on stdout how far it came, so that a kernel that crashes can be told from an ncu that fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Iterable
+
+from harness.model import Kernel, Launch
+from harness.problems import OperandSets, parse_shape
+
+STARTED, WARM, DONE = (f"harness.ncu.target: {word}" for word in ("started", "warm", "done"))
+"""Lines on stdout: the process runs; the kernel has run once without ncu; all is over."""
+
+
+def ways(kernel: Kernel, device_type: str) -> list[Kernel]:
+    """The variants of `kernel` for `device_type`; itself where it has none."""
+    return [variant for variant in kernel.variants if device_type in variant.devices] or [kernel]
+
+
+def named(kernels: Iterable[Kernel], name: str, device_type: str) -> Kernel:
+    """The kernel or variant of that name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {way.name: way for kernel in kernels for way in ways(kernel, device_type)}[name]
+
+
+def profile(launch: Launch) -> None:
+    """Launch once to set up whatever is set up once, such as cuBLAS, and once more for the profiler."""
+    import torch
+
+    launch()
+    torch.cuda.synchronize()
+    _say(WARM)
+    torch.cuda.profiler.start()
+    launch()
+    torch.cuda.synchronize()
+    torch.cuda.profiler.stop()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Launch the kernel that the arguments name; 0, or an exception whose last line ncu's caller shows."""
+    parser = argparse.ArgumentParser(prog="python -m harness.ncu.target", description="Run by harness.ncu under ncu.")
+    parser.add_argument("--registry", required=True, help="module with kernels() and load(device_type)")
+    parser.add_argument("--device", required=True, help="as torch names it")
+    parser.add_argument("--kernel", required=True, help="name of a kernel or variant")
+    parser.add_argument("--shape", required=True, help="MxK")
+    options = parser.parse_args(arguments)
+    _say(STARTED)
+    import torch
+
+    device_type = options.device.partition(":")[0]
+    if device_type == "cuda":
+        torch.cuda.set_device(options.device)
+    torch.backends.cuda.matmul.allow_tf32 = False  # as the harness times it
+    registry = importlib.import_module(options.registry)
+    registry.load(device_type)
+    kernel = named(registry.kernels().values(), options.kernel, device_type)
+    sets = OperandSets(parse_shape(options.shape), options.device, 1)
+    profile(kernel.bind(sets.operands()[0]))
+    _say(DONE)
+    return 0
+
+
+def _say(line: str) -> None:
+    """At once: a process that crashes loses what it has not flushed."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
