@@ -38,17 +38,19 @@ PYTEST_USAGE_ERROR = 4
 @nox.session(python=False)
 def bench(session: nox.Session) -> None:
     """Build the kernels, check and time them, keep the run, render its page."""
-    python = prepare(session, "measure", "page", nvcc=has_nvidia_gpu())
-    with tempfile.TemporaryDirectory() as folder:
-        path_file = Path(folder) / "run"
-        quiet = ["-q", "--no-header", "--no-summary", "--benchmark-quiet", "-o", "console_output_style=classic"]
-        suites = [python, "-m", "pytest", "suites", *quiet, f"--path-file={path_file}", *session.posargs]
-        typed = shlex.join(["nox", "-s", "bench", *(["--", *session.posargs] if session.posargs else [])])
-        code = pytest_code(run(session, suites, SGEMV_COMMAND=typed))
-        if path_file.exists():
-            shown = run(session, [python, "-m", "reports", "run", path_file.read_text().strip(), "--table"])
-            code = max(code, shown)
-    leave(code)
+    measure(session)
+
+
+@nox.session(python=False, default=False)
+def selfcheck(session: nox.Session) -> None:
+    """A bench that also holds the timers against each other; needs a GPU."""
+    measure(session, "--selfcheck")
+
+
+@nox.session(python=False, default=False)
+def peers(session: nox.Session) -> None:
+    """A bench beside Triton's do_bench and NVBench, where they are installed; needs a GPU."""
+    measure(session, "--peers")
 
 
 @nox.session(python=False)
@@ -94,6 +96,28 @@ def verify(session: nox.Session) -> None:
     """Check every file of a run against its sums: `nox -s verify -- RUN`."""
     python = prepare(session, "measure")
     leave(run(session, [python, "-m", "harness", "verify", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def profile(session: nox.Session) -> None:
+    """Read hardware counters with Nsight Compute, where it is: `nox -s profile -- --kernel NAME --shape MxK`."""
+    python = prepare(session, "measure", nvcc=has_nvidia_gpu())
+    leave(run(session, [python, "-m", "harness.ncu", "--registry", "kernels.registry", *session.posargs]))
+
+
+def measure(session: nox.Session, *options: str) -> None:
+    """Run the suites, then show and render the run."""
+    python = prepare(session, "measure", "page", nvcc=has_nvidia_gpu())
+    with tempfile.TemporaryDirectory() as folder:
+        path_file = Path(folder) / "run"
+        quiet = ["-q", "--no-header", "--no-summary", "--benchmark-quiet", "-o", "console_output_style=classic"]
+        suites = [python, "-m", "pytest", "suites", *quiet, f"--path-file={path_file}", *options, *session.posargs]
+        typed = shlex.join(["nox", "-s", session.name, *(["--", *session.posargs] if session.posargs else [])])
+        code = pytest_code(run(session, suites, SGEMV_COMMAND=typed))
+        if path_file.exists():
+            shown = run(session, [python, "-m", "reports", "run", path_file.read_text().strip(), "--table"])
+            code = max(code, shown)
+    leave(code)
 
 
 def prepare(session: nox.Session, *groups: str, nvcc: bool = False) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,13 +33,22 @@ from harness.model import (
 )
 from harness.pool import ROOT, SILENCE_S, Pool, WorkerLost, WorkerSpec
 from harness.store import Store, new_run_id
-from harness.timing import timers
+from harness.timing import Crew, Timer, timers
 
 FLOOR_PROBLEM = Problem(m=1, k=1)
 """What kernels with the role `floor` are measured on: they do not look at it."""
 
+EVERY_WORKER = (Crew.EVERY, "")
+"""The stage that a bench begins with."""
+
 BUDGETS_OF_SILENCE = 20
 """Time budgets that a worker may say nothing: a timer may take ten for its fewest samples."""
+
+BUSY_PERCENT = 10
+"""Of NVML's utilization: what an idle GPU may still show."""
+
+BUSY_READINGS = 3
+"""Of the utilization, 1 s apart: it averages over up to a second, in which our own workers may still have started."""
 
 ALWAYS = (Role.LIMIT, Role.FLOOR)
 """Roles that are measured whatever kernels are asked for: a figure alone says little."""
@@ -78,7 +88,7 @@ def cases_for(
     caches: Sequence[Cache],
     device_type: str,
 ) -> list[Case]:
-    """Every case in the order of measuring: the floor, then by problem, timer and cache, kernels side by side.
+    """Every case in the order of measuring: by crew, the floor first, then by problem, timer and cache.
 
     On a GPU, kernels for the CPU alone are left out; on a CPU, those for CUDA stay and will say what they need.
     """
@@ -87,13 +97,23 @@ def cases_for(
     floors = [kernel for kernel in shown if kernel.role is Role.FLOOR]
     others = [kernel for kernel in shown if kernel.role is not Role.FLOOR]
     grid = [(FLOOR_PROBLEM, floors), *((problem, others) for problem in problems)]
+    stages = dict.fromkeys(sorted((_stage(timer) for timer in usable), key=lambda stage: list(Crew).index(stage[0])))
     return [
         Case(kernel=kernel.name, role=kernel.role, problem=problem, timer=timer.name, cache=cache)
+        for stage in stages
         for problem, group in grid
         for timer in usable
+        if _stage(timer) == stage
         for cache in caches
+        if cache in timer.caches
         for kernel in group
+        if kernel.role in timer.roles
     ]
+
+
+def _stage(timer: Timer) -> tuple[Crew, str]:
+    """What runs in the same workers: a timer that has workers of its own shares them with no other."""
+    return timer.crew, timer.name if timer.crew is Crew.FRESH else ""
 
 
 @dataclass
@@ -103,10 +123,12 @@ class Bench:
     registry: Registry
     store: Store
     options: Options
-    on_result: Callable[[Case, TrialResult], None] = lambda _case, _result: None
-    """Called after every trial."""
+    on_measured: Callable[[Measurement], None] = lambda _measurement: None
+    """Called after every case."""
     silence_s: float | None = None
     """Longest silence of a worker; None: the pool's own."""
+    sleep: Callable[[float], object] = time.sleep
+    """Waits so many seconds."""
 
     def __enter__(self) -> Self:
         """Build, start the workers, ask them for the device, open the draft.
@@ -117,6 +139,7 @@ class Bench:
         self._device_type = self.options.device_type
         self._kernels = self.registry.kernels()
         self._lost: dict[tuple[str, Problem], Verdict] = {}
+        self._variants: dict[tuple[str, Problem, Cache], str] = {}
         started = datetime.now(UTC)
         builds = self.registry.prepare(self._device_type)
         try:
@@ -126,19 +149,21 @@ class Bench:
         except OSError as error:
             raise unwritable(self.store.root, error) from error
         self._log_folder = Path(tempfile.mkdtemp(prefix="sgemv-"))
-        spec = WorkerSpec(
+        self._spec = WorkerSpec(
             registry=self.registry.__name__,
             device=self.options.device,
             log_folder=self._log_folder,
             trials=self.options.trials,
+            silence_s=self.silence_s or max(SILENCE_S, BUDGETS_OF_SILENCE * self.options.max_time_s),
         )
-        silence_s = self.silence_s or max(SILENCE_S, BUDGETS_OF_SILENCE * self.options.max_time_s)
-        self._pool = Pool(replace(spec, silence_s=silence_s))
+        self._pool = Pool(self._spec)
+        self._stage = EVERY_WORKER
         try:
             facts = self._pool.facts()
             self._device = self._find_device(facts["values"])
             header = self._header(started, facts, builds)
             self.environment = header.environment
+            self._warned = header.warnings
             self._draft = Draft.create(self.store.root, header)
             self._keep(builds)
         except WorkerLost as lost:
@@ -160,16 +185,23 @@ class Bench:
         """Folder for files that become part of the run."""
         return self._draft.kept
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the run says first, known before the first case is measured."""
+        return self._warned
+
     def measure(self, case: Case) -> Measurement:
         """Every trial of a case, put into the journal. A verdict other than `passed` ends the case."""
         results: list[TrialResult] = []
-        for trial in range(self.options.trials):
+        timer = timers()[case.timer]
+        self._go_to(_stage(timer))
+        for trial in range(timer.trials(self.options.trials)):
             results.append(self._measure_trial(case, trial))
-            self.on_result(case, results[-1])
             if results[-1].verdict.word is not Word.PASSED:
                 break
         measurement = Measurement(case=case, trials=tuple(results))
         self._draft.append(measurement)
+        self.on_measured(measurement)
         return measurement
 
     def publish(self, *, partial: bool = False) -> Path | None:
@@ -194,10 +226,26 @@ class Bench:
         if key in self._lost:
             reason = f"not tried again on this problem: {self._lost[key].reason}"
             return TrialResult(trial=trial, verdict=replace(self._lost[key], reason=reason))
-        result = self._pool.measure(case, trial, self.options.max_time_s, self._read_state)
+        way = (case.kernel, case.problem, case.cache)
+        result = self._pool.measure(case, trial, self.options.max_time_s, self._read_state, self._variants.get(way))
+        if result.variant is not None:
+            self._variants.setdefault(way, result.variant)
         if result.verdict.word in (Word.CRASHED, Word.WRONG):
             self._lost[key] = result.verdict
         return result
+
+    def _go_to(self, stage: tuple[Crew, str]) -> None:
+        """Change the workers, if a timer needs others than there are."""
+        if stage == self._stage:
+            return
+        crew, _ = stage
+        if crew is Crew.LAST_ONE and self._stage == EVERY_WORKER:
+            self._pool.keep_first()
+        else:
+            self._pool.close()
+            self._pool = Pool(self._spec if crew is Crew.EVERY else replace(self._spec, trials=1))
+            self._pool.wait()
+        self._stage = stage
 
     def _read_state(self) -> DeviceState | None:
         return None if isinstance(self._device, nvml.Unknown) else self._device.state()
@@ -234,11 +282,28 @@ class Bench:
         if dirty:
             yield "The checkout had uncommitted changes: see build/source.diff, and every kernel source in build/."
         if isinstance(self._device, nvml.NvmlDevice):
-            others = self._device.processes(exclude_pids=self._pool.pids)
-            if not isinstance(others, nvml.Unknown) and others:
-                yield f"Other processes used this GPU when the run began: {', '.join(others)}."
+            yield from self._use_by_others(self._device)
         elif self._device_type == "cuda":
             yield f"Clocks, temperature and power are unknown: {self._device.reason}."
+
+    def _use_by_others(self, device: nvml.NvmlDevice) -> Iterator[str]:
+        """Who else is at work on the GPU; where nobody is named, as in a container, whether it is while ours idle."""
+        others = device.processes(exclude_pids=self._pool.pids)
+        if others and not isinstance(others, nvml.Unknown):
+            yield f"Other processes used this GPU when the run began: {', '.join(others)}."
+            return
+        percent = device.utilization_percent()
+        for _ in range(BUSY_READINGS - 1):
+            if isinstance(percent, nvml.Unknown) or percent < BUSY_PERCENT:
+                break
+            self.sleep(1)
+            percent = device.utilization_percent()
+        if not isinstance(percent, nvml.Unknown):
+            if percent >= BUSY_PERCENT:
+                busy = f"The GPU was already busy ({percent} % by NVML) before the first sample"
+                yield f"{busy}, while no worker of this bench ran."
+        elif isinstance(others, nvml.Unknown):
+            yield f"Whether others used this GPU when the run began is not known: {others.reason}; {percent.reason}."
 
     def _keep(self, builds: Sequence[Built]) -> None:
         folder = self._draft.kept / "build"

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import filelock
-import pandas as pd
 
 from harness.errors import CommandError, Exit, first_line
-from harness.model import SCHEMA_VERSION, DeviceState, Measurement, Run, TrialResult
+from harness.model import SCHEMA_VERSION, Measurement, Run
+from harness.selfcheck import selfcheck
+from harness.tables import tables, without_tables
 
 PREFIX = ".draft-"
 HEADER = "header.json"
@@ -203,11 +204,10 @@ def unwritable(root: Path, error: OSError) -> CommandError:
 
 def write_run(folder: Path, run: Run) -> None:
     """Write run.json, the Parquet files and SHA256SUMS of a finished run into `folder`."""
-    results = [(m.case.id, trial) for m in run.measurements for trial in m.trials]
-    _samples_table(results).to_parquet(folder / "samples.parquet", index=False, compression="zstd")
-    _states_table(results).to_parquet(folder / "device_states.parquet", index=False, compression="zstd")
-    slim = tuple(replace(m, trials=tuple(_slim(t) for t in m.trials)) for m in run.measurements)
-    (folder / "run.json").write_text(_json(replace(run, measurements=slim).to_dict()), encoding="utf-8")
+    for name, frame in tables(run.measurements).items():
+        frame.to_parquet(folder / name, index=False, compression="zstd")
+    slim = replace(run, measurements=without_tables(run.measurements))
+    (folder / "run.json").write_text(_json(slim.to_dict()), encoding="utf-8")
     write_sums(folder)
 
 
@@ -237,32 +237,8 @@ def _finished(header: Run, measurements: Sequence[Measurement], ended: datetime,
         partial=partial,
         warnings=tuple(warnings),
         measurements=tuple(measurements),
+        selfcheck=selfcheck(measurements) if header.options.selfcheck else None,
     )
-
-
-def _slim(trial: TrialResult) -> TrialResult:
-    return replace(trial, samples_ns=(), states=())
-
-
-def _samples_table(results: Sequence[tuple[str, TrialResult]]) -> pd.DataFrame:
-    """case_id, trial, index (order within case and trial), ns (per launch)."""
-    rows = [(case, t.trial, i, ns) for case, t in results for i, ns in enumerate(t.samples_ns)]
-    frame = pd.DataFrame(rows, columns=["case_id", "trial", "index", "ns"])
-    return frame.astype({"case_id": "category", "trial": "int32", "index": "int32", "ns": "float64"})
-
-
-def _states_table(results: Sequence[tuple[str, TrialResult]]) -> pd.DataFrame:
-    """case_id, trial and the fields of `DeviceState`; its mapping and list as JSON text."""
-    rows = [{"case_id": case, "trial": t.trial, **_flat_state(s)} for case, t in results for s in t.states]
-    columns = ["case_id", "trial", *DeviceState.__dataclass_fields__]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _flat_state(state: DeviceState) -> dict[str, Any]:
-    plain = state.to_dict()
-    for name in ("clock_event_reasons", "unknown"):
-        plain[name] = json.dumps(plain[name], sort_keys=True)
-    return plain
 
 
 def _json(data: dict[str, Any]) -> str:

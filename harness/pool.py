@@ -26,8 +26,8 @@ SILENCE_S = 120.0
 POLL_S = 0.05
 """Between readings of the device while a worker times."""
 
-TIMING_PHASES = ("timing",)
-"""Phases of a worker in which the device is read."""
+TIMING_PHASE = "timing"
+"""Phase of a worker in which the device is read."""
 
 
 MEMORY_SHARE = 0.5
@@ -189,17 +189,37 @@ class Pool:
         facts: dict[str, Any] = answers[0]["facts"]
         return facts
 
+    def wait(self) -> None:
+        """Until every worker has its device context, or is lost; the case that then tries a fresh one says why."""
+        for trial in range(self._spec.trials):
+            try:
+                self._worker(trial).ask({"facts": {}}, lambda _: None)
+            except WorkerLost:
+                self._drop(trial)
+
     def measure(
-        self, case: Case, trial: int, max_time_s: float, read_state: Callable[[], DeviceState | None]
+        self,
+        case: Case,
+        trial: int,
+        max_time_s: float,
+        read_state: Callable[[], DeviceState | None],
+        variant: str | None = None,
     ) -> TrialResult:
-        """The result of one trial of a case; a lost worker gives the verdict `crashed`."""
+        """The result of one trial of a case; a lost worker gives the verdict `crashed`.
+
+        The device is read from before the first sample until after the last: counters are known by differences.
+        """
         states: list[DeviceState] = []
+        timed = False
 
         def on_poll(phase: str) -> None:
-            if phase in TIMING_PHASES and (state := read_state()) is not None:
+            nonlocal timed
+            if (phase == TIMING_PHASE or timed) and (state := read_state()) is not None:
                 states.append(state)
+            timed = phase == TIMING_PHASE
 
-        request = {"measure": {"case": case.to_dict(), "trial": trial, "max_time_s": max_time_s}}
+        wanted = {"case": case.to_dict(), "trial": trial, "max_time_s": max_time_s, "variant": variant}
+        request = {"measure": wanted}
         try:
             try:
                 reply = self._worker(trial).ask(request, on_poll)
@@ -209,16 +229,22 @@ class Pool:
         except WorkerLost as lost:
             self._drop(trial)
             return TrialResult(trial=trial, verdict=Verdict(word=Word.CRASHED, reason=str(lost)))
+        if timed and (state := read_state()) is not None:
+            states.append(state)  # the recheck and the reply came together
         if reply["lost"] is not None:
             self._drop(trial)
         result = TrialResult.from_dict(reply["result"])
         return replace(result, states=tuple(states)) if result.samples_ns else result
 
+    def keep_first(self) -> None:
+        """End all workers but that of the first trial."""
+        for trial in range(1, len(self._workers)):
+            self._drop(trial)
+
     def close(self) -> None:
         """End all workers."""
-        for worker in self._workers:
-            if worker is not None:
-                worker.stop()
+        for trial in range(len(self._workers)):
+            self._drop(trial)
 
     def _drop(self, trial: int) -> None:
         """End a worker whose device context is lost; the next case on this trial starts a fresh one."""

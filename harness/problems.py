@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.model import Cache, Layout, Operands, Problem
 from harness.roofline import ITEM_BYTES, least_bytes
@@ -22,6 +22,13 @@ PLACEMENTS = 16
 """Operand sets to rotate over where memory allows: a kernel's time depends on where its operands lie. On an H200, one
 A of 11008×4096 after the other takes cuBLAS 51.8 to 55.4 µs; the mean over 16 is steady within 0.5 % over processes."""
 
+HOT_PLACEMENTS = 4
+"""Operand sets to time one by one when each stays in the cache."""
+
+HOT_APART = (2**21 + 17 * 2**12) // 4
+"""Elements between two of them, so that they lie on different pages, and at different places of a page: neighbours in
+one page share its luck, and a whole process read 17 % longer than the next."""
+
 PLACEMENTS_MEMORY_FRACTION = 0.025
 """Of the device's memory, for one worker's operand sets beyond those that the cache needs."""
 
@@ -39,7 +46,7 @@ def parse_shape(text: str) -> Problem:
 
 
 def sets_for(problem: Problem, cache: Cache, *, cache_bytes: int, memory_bytes: int) -> int:
-    """Operand sets that launches rotate over to find the cache in the wanted state, and the placements averaged.
+    """Operand sets that find the cache in the wanted state, and average over where operands lie.
 
     Args:
         problem: what is computed.
@@ -48,7 +55,7 @@ def sets_for(problem: Problem, cache: Cache, *, cache_bytes: int, memory_bytes: 
         memory_bytes: of the device; 0 for no more sets than the cache needs.
     """
     if cache is Cache.HOT:
-        return 1
+        return HOT_PLACEMENTS if memory_bytes else 1
     own = least_bytes(problem)
     needed = -(-COLD_FACTOR * cache_bytes // own)
     return max(1, needed, min(PLACEMENTS, int(PLACEMENTS_MEMORY_FRACTION * memory_bytes) // own))
@@ -78,14 +85,18 @@ class Guarded:
     """`count` packed tensors of one shape in one allocation, each with NaN guards before and behind it.
 
     A kernel that reads past an operand gets NaN into its result; one that writes past y leaves a hole in a guard.
+    `apart` more elements of NaN, a multiple of GUARD_ELEMENTS, put the tensors further from each other.
     """
 
-    def __init__(self, *, count: int, rows: int, columns: int, dtype: str, device: str) -> None:
+    def __init__(  # noqa: PLR0913 - what a tensor is, by name
+        self, *, count: int, rows: int, columns: int, dtype: str, device: str, apart: int = 0
+    ) -> None:
         import torch
 
         size = rows * columns
         self._size = size
         padded = -(-(GUARD_ELEMENTS + size) // GUARD_ELEMENTS) * GUARD_ELEMENTS + GUARD_ELEMENTS
+        padded += apart
         self._flat = torch.empty((count, padded), dtype=getattr(torch, dtype), device=device)
         self.values = self._flat[:, GUARD_ELEMENTS : GUARD_ELEMENTS + size].view(count, rows, columns)
         """(count, rows, columns); entry i is contiguous."""
@@ -119,8 +130,8 @@ class Guarded:
 class OperandSets:
     """`count` sets of operands of one problem, random by the problem's seed, on one device."""
 
-    def __init__(self, problem: Problem, device: str, count: int) -> None:
-        """Allocate and fill.
+    def __init__(self, problem: Problem, device: str, count: int, *, apart: int = 0) -> None:
+        """Allocate and fill, with `apart` elements more than guards between two sets.
 
         Raises:
             ValueError: the problem's layout is not packed row-major.
@@ -132,9 +143,10 @@ class OperandSets:
         self.problem = problem
         self.count = count
         m, k, n = problem.m, problem.k, problem.n
-        self.a = Guarded(count=count, rows=m, columns=k, dtype=problem.dtype, device=device)
-        self.x = Guarded(count=count, rows=k, columns=n, dtype=problem.dtype, device=device)
-        self.y = Guarded(count=count, rows=m, columns=n, dtype=problem.dtype, device=device)
+        common: dict[str, Any] = {"dtype": problem.dtype, "device": device, "apart": apart}
+        self.a = Guarded(count=count, rows=m, columns=k, **common)
+        self.x = Guarded(count=count, rows=k, columns=n, **common)
+        self.y = Guarded(count=count, rows=m, columns=n, **common)
         generator = torch.Generator(device=device).manual_seed(problem.seed)
         self.a.randomize(generator)
         self.x.randomize(generator)

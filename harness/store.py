@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from harness.draft import Draft, UnreadableDraftError, sha256_of, unwritable
 from harness.errors import CommandError, Exit, first_line
-from harness.model import SCHEMA_VERSION, DeviceState, Environment, Measurement, RecordError, Run, TrialResult
+from harness.model import SCHEMA_VERSION, Environment, RecordError, Run
+from harness.tables import TABLES, with_tables
 
 DEFAULT_ROOT = Path("artifacts")
 NAMED = 5
@@ -174,9 +175,7 @@ def load(folder: Path) -> Run:
     """
     run = read_run(folder)
     try:
-        samples = _by_trial(_read_table(folder / "samples.parquet"))
-        states = _by_trial(_read_table(folder / "device_states.parquet"))
-        measurements = tuple(_with_tables(m, samples, states) for m in run.measurements)
+        measurements = with_tables(run.measurements, {name: _read_table(folder / name) for name in TABLES})
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise CommandError(f"{folder}: damaged: {first_line(error)}", Exit.RUN) from error
     return replace(run, measurements=measurements)
@@ -220,31 +219,6 @@ def verify(folder: Path) -> None:
             raise CommandError(f"{folder / name}: changed since it was published (SHA-256 differs)", Exit.RUN)
     if added := sorted(present - listed.keys()):
         raise CommandError(f"{folder / added[0]}: added since the run was published", Exit.RUN)
-
-
-def _with_tables(m: Measurement, samples: dict[Any, pd.DataFrame], states: dict[Any, pd.DataFrame]) -> Measurement:
-    def filled(trial: TrialResult) -> TrialResult:
-        key = (m.case.id, trial.trial)
-        ns = tuple(samples[key].sort_values("index")["ns"]) if key in samples else ()
-        return replace(trial, samples_ns=ns, states=_states(states[key]) if key in states else ())
-
-    return replace(m, trials=tuple(filled(trial) for trial in m.trials))
-
-
-def _states(frame: pd.DataFrame) -> tuple[DeviceState, ...]:
-    plain = frame.drop(columns=["case_id", "trial"]).astype(object)
-    rows = plain.where(plain.notna(), None).to_dict("records")
-    for row in rows:
-        for name in ("clock_event_reasons", "unknown"):
-            row[name] = json.loads(row[name])
-        for name in ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_mw"):
-            row[name] = None if row[name] is None else int(row[name])
-    return tuple(DeviceState.from_dict({str(key): value for key, value in row.items()}) for row in rows)
-
-
-def _by_trial(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
-    groups: Any = frame.groupby(["case_id", "trial"], observed=True)
-    return {(str(case_id), int(trial)): part for (case_id, trial), part in groups}
 
 
 def _read_json(path: Path) -> dict[str, Any]:

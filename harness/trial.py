@@ -2,7 +2,7 @@
 
     python -m harness.trial --registry kernels.registry --device cuda:0
 
-Requests: `{"facts": {}}`, `{"measure": {"case": …, "trial": 0, "max_time_s": 0.15}}`.
+Requests: `{"facts": {}}`, `{"measure": {"case": …, "trial": 0, "max_time_s": 0.15, "variant": null}}`.
 Replies: `{"phase": "…"}` whenever it goes on, then one `{"facts": …}` or `{"result": …, "lost": null}`;
 `lost` says why the worker must be replaced.
 """
@@ -17,6 +17,7 @@ import os
 import signal
 import statistics
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,8 @@ from harness.device import held_bytes, last_level_cache_bytes, memory_bytes, rel
 from harness.errors import first_line
 from harness.gate import Gate, error_bound, recheck, reference
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
-from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
-from harness.timing import NotMeasurable, Timer, Timing, timers
+from harness.problems import HOT_APART, OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
+from harness.timing import NotMeasurable, Timing, timers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,28 +43,28 @@ class Workbench:
         self.problem = problem
         self._device = device
         self.verdicts: dict[str, Verdict] = {}
-        self.fastest: dict[tuple[str, Cache], Kernel] = {}
         self.renew()
 
     def renew(self) -> None:
         """Forget everything but the verdicts: a wrong kernel may have damaged what the next one would be judged by."""
         self.gate = Gate(self.problem, self._device)
-        self._sets: dict[int, OperandSets] = {}
-        self._references: dict[int, tuple[Tensor, Tensor]] = {}
+        self._sets: dict[tuple[int, int], OperandSets] = {}
+        self._references: dict[OperandSets, tuple[Tensor, Tensor]] = {}
 
-    def sets(self, count: int) -> OperandSets:
-        """`count` operand sets."""
-        if count not in self._sets:
-            self._sets[count] = OperandSets(self.problem, self._device, count)
-        return self._sets[count]
+    def sets(self, count: int, cache: Cache) -> OperandSets:
+        """`count` operand sets; apart from each other where each is a placement to be timed by itself."""
+        key = (count, HOT_APART if cache is Cache.HOT and count > 1 else 0)
+        if key not in self._sets:
+            self._sets[key] = OperandSets(self.problem, self._device, count, apart=key[1])
+        return self._sets[key]
 
     def refresh(self, sets: OperandSets) -> tuple[Tensor, Tensor]:
         """Write other values into `sets`; result and bound (count, m, n) that they must now give."""
-        if sets.count not in self._references:
+        if sets not in self._references:
             sums, norms = reference(sets.a.values, sets.x.values)
-            self._references[sets.count] = (sums, error_bound(norms, self.problem.k))
+            self._references[sets] = (sums, error_bound(norms, self.problem.k))
         factor = sets.refresh()
-        sums, bound = self._references[sets.count]
+        sums, bound = self._references[sets]
         return sums * factor, bound * factor
 
 
@@ -83,19 +84,26 @@ class Worker:
         self._say = say
         self._timers = timers()
         self._bench: Workbench | None = None
+        use_one_stream(device)
         self._cache_bytes = last_level_cache_bytes(device)
 
-    def measure(self, case: Case, trial: int, max_time_s: float) -> TrialResult:
-        """Gate, time and recheck one case. A kernel's own exception becomes the verdict `crashed`."""
+    def measure(self, case: Case, trial: int, max_time_s: float, variant: str | None = None) -> TrialResult:
+        """Gate, time and recheck one case. A kernel's own exception becomes the verdict `crashed`.
+
+        Args:
+            case: what to measure.
+            trial: its number, for the record.
+            max_time_s: the timer's budget.
+            variant: of the kernel, to be measured; None: the fastest.
+        """
         import torch
 
-        kernel, timer = self._kernels[case.kernel], self._timers[case.timer]
         never = {Cache.HOT: why_never_hot, Cache.COLD: why_never_cold}[case.cache]
         reason = None if case.role is Role.FLOOR else never(case.problem, self._cache_bytes)
         if reason is not None:
             return _without_samples(trial, Word.UNSUPPORTED, reason)
         try:
-            return self._measure(case, kernel, timer, trial, max_time_s)
+            return self._measure(case, trial, max_time_s, variant)
         except NotMeasurable as refusal:
             return _without_samples(trial, Word.NOT_MEASURED, str(refusal))
         except Exception as error:  # noqa: BLE001 - a kernel is foreign code and may raise anything
@@ -124,17 +132,20 @@ class Worker:
             self._bench = None
             release_memory(self._device)
 
-    def _measure(self, case: Case, kernel: Kernel, timer: Timer, trial: int, max_time_s: float) -> TrialResult:
+    def _measure(self, case: Case, trial: int, max_time_s: float, variant: str | None) -> TrialResult:
+        kernel, timer = self._kernels[case.kernel], self._timers[case.timer]
         bench = self._bench_for(case.problem)
         self._say({"phase": "gate"})
         verdict = self._gate(bench, kernel)
         if verdict.word is not Word.PASSED:
             return TrialResult(trial=trial, verdict=verdict)
-        sets = bench.sets(self._set_count(case))
+        sets = bench.sets(self._set_count(case), case.cache)
         self._say({"phase": "variants"})
-        chosen = self._fastest(case, kernel, timer, bench, max_time_s)
-        self._say({"phase": "timing"})
-        timing = timer.measure(_bind(chosen, sets), self._device, max_time_s)
+        chosen = self._variant(case, sets, max_time_s, variant)
+        self._say({"phase": "timing" if timer.watched else "timing unwatched"})
+        started = time.perf_counter()
+        timing = timer.measure(_bind(chosen, sets), case.cache, self._device, max_time_s)
+        seconds = time.perf_counter() - started
         self._say({"phase": "recheck"})
         wanted = bench.refresh(sets)
         after = recheck(kernel, sets, timing.rerun, wanted)
@@ -142,8 +153,14 @@ class Worker:
             bench.renew()
             bench.verdicts[kernel.name] = after  # one wrong output is a wrong kernel, whatever is timed next
             return TrialResult(trial=trial, verdict=after)
-        variant = chosen.name if kernel.variants else None
-        return _with_samples(trial, verdict, timing, sets.count, variant)
+        return TrialResult(
+            trial=trial,
+            verdict=verdict,
+            variant=chosen.name if kernel.variants else None,
+            operand_sets=sets.count,
+            seconds=seconds,
+            **_figures(timing),
+        )
 
     def _bench_for(self, problem: Problem) -> Workbench:
         if self._bench is None or self._bench.problem != problem:
@@ -163,27 +180,28 @@ class Worker:
     def _stray_launch(self, launch: Launch) -> str | None:
         if not self._device.startswith("cuda"):
             return None
-        from harness.timing.graph import stray_launch
+        from harness.capture import stray_launch
 
         return stray_launch(launch)
 
-    def _fastest(self, case: Case, kernel: Kernel, timer: Timer, bench: Workbench, max_time_s: float) -> Kernel:
-        """The variant with the least median in a short measurement; the figure itself is measured afresh.
+    def _variant(self, case: Case, sets: OperandSets, max_time_s: float, wanted: str | None) -> Kernel:
+        """The wanted variant; without one that with the least median in a short measurement.
 
-        The first timer decides for those after it: the headline comes first, and a launch rate tells variants apart by
-        nothing but chance.
+        The figure itself is measured afresh. All timers and trials measure the one that the first of them found, the
+        headline's: a launch rate tells variants apart by nothing but chance.
         """
-        variants = self._variants(kernel)
-        key = (kernel.name, case.cache)
-        if len(variants) > 1 and key not in bench.fastest:
-            sets = bench.sets(self._set_count(case))
-            share_s = max_time_s / len(variants)
+        variants = self._variants(self._kernels[case.kernel])
+        if len(variants) == 1:
+            return variants[0]
+        if wanted is not None:
+            return next(variant for variant in variants if variant.name == wanted)
+        timer, share_s = self._timers[case.timer], max_time_s / len(variants)
 
-            def median_ns(variant: Kernel) -> float:
-                return statistics.median(timer.measure(_bind(variant, sets), self._device, share_s).samples_ns)
+        def median_ns(variant: Kernel) -> float:
+            timing = timer.measure(_bind(variant, sets), case.cache, self._device, share_s)
+            return statistics.median(timing.samples_ns)
 
-            bench.fastest[key] = min(variants, key=median_ns)
-        return bench.fastest.get(key, variants[0])
+        return min(variants, key=median_ns)
 
     def _variants(self, kernel: Kernel) -> list[Kernel]:
         """The ways to compute `kernel` on this device; itself where it has no variants."""
@@ -198,21 +216,37 @@ class Worker:
         return sets_for(case.problem, case.cache, cache_bytes=self._cache_bytes, memory_bytes=placements_bytes)
 
 
+def use_one_stream(device: str) -> None:
+    """Let everything of this process, captures of graphs too, run on one stream that is not the default one.
+
+    A graph cannot be captured on the default stream, and a few launches on a second stream make every later kernel of
+    the process slower for good: on an H200 an empty one in a graph takes 0.68 µs instead of 0.50.
+    """
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.set_stream(torch.cuda.Stream(device))
+
+
 def _bind(kernel: Kernel, sets: OperandSets) -> list[Launch]:
     return [kernel.bind(operands) for operands in sets.operands()]
 
 
-def _with_samples(trial: int, verdict: Verdict, timing: Timing, count: int, variant: str | None) -> TrialResult:
-    return TrialResult(
-        trial=trial,
-        verdict=verdict,
-        samples_ns=timing.samples_ns,
-        launches_per_sample=timing.launches_per_sample,
-        operand_sets=count,
-        kernels_per_launch=timing.kernels_per_launch,
-        variant=variant,
-        stopped=timing.stopped,
-    )
+def _figures(timing: Timing) -> dict[str, Any]:
+    """The fields of `TrialResult` that a timer fills."""
+    clocks = tuple(sample.sm_clock_mhz for sample in timing.samples)
+    return {
+        "samples_ns": timing.samples_ns,
+        "sample_times_unix_s": tuple(sample.time_unix_s for sample in timing.samples),
+        "sample_clocks_mhz": clocks if any(mhz is not None for mhz in clocks) else (),
+        "launches_per_sample": timing.launches_per_sample,
+        "kernels_per_launch": timing.kernels_per_launch,
+        "stopped": timing.stopped,
+        "settled": timing.settled,
+        "placements_ns": timing.placements_ns,
+        "device_kernels": timing.device_kernels,
+        "unknown": timing.unknown,
+    }
 
 
 def _without_samples(trial: int, word: Word, reason: str) -> TrialResult:
@@ -261,7 +295,8 @@ def main() -> int:
             say({"facts": torch_facts(options.device)})
             continue
         wanted = request["measure"]
-        result = worker.measure(Case.from_dict(wanted["case"]), wanted["trial"], wanted["max_time_s"])
+        case = Case.from_dict(wanted["case"])
+        result = worker.measure(case, wanted["trial"], wanted["max_time_s"], wanted["variant"])
         lost = worker.still_sound()
         if lost is None:
             worker.make_room()

@@ -15,7 +15,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from harness.bench import Bench
 from harness.errors import CommandError, Exit
 from harness.model import Case, Word
-from harness.store import Store
+from harness.selfcheck import failed
+from harness.store import Store, read_run
 from kernels import registry
 from suites import options as suite_options
 from suites.clock import DeviceClock
@@ -71,15 +72,17 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """The session's workers and draft, started by the first case."""
     selection = request.config.stash[SELECTION]
     total = sum(_case_of(item) is not None for item in request.session.items)
-    progress = Progress(request.config, total=total, trials=selection.options.trials)
+    progress = Progress(request.config, total=total)
     store = Store(selection.store)
     try:
         for path in store.recover():
             progress.say(f"published what an earlier bench had measured before it was killed: {path}")
         for line in store.kept_aside:
             progress.say(line)
-        with Bench(registry=registry, store=store, options=selection.options, on_result=progress.result) as started:
+        with Bench(registry=registry, store=store, options=selection.options, on_measured=progress.measured) as started:
             request.config.stash[BENCH] = started
+            for line in started.warnings:
+                progress.say(f"warning: {line}")
             progress.begin()
             yield started
     except CommandError as error:
@@ -174,6 +177,8 @@ def _publish(config: pytest.Config, bench: Bench, *, partial: bool) -> None:
     if folder is None:
         return
     config.stash[RUN_FOLDER] = folder
+    if failed(read_run(folder).selfcheck or ()):
+        config.stash[CODES].append(Exit.KERNEL)
     if selection.ref is not None:
         bench.store.set_ref(selection.ref, folder.name)
     if selection.path_file is not None:

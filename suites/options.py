@@ -19,10 +19,13 @@ from harness.model import Cache, Case, Kernel, Options, Problem
 from harness.nvml import Nvml
 from harness.problems import parse_shape
 from harness.store import check_ref_name, store_root
-from harness.timing import timers
+from harness.timing import Purpose, timers
 
 BASELINE = "torch.matmul"
 """Measured whatever kernels are asked for: every speed on the page is against it."""
+
+PEER_PROBLEMS = (Problem(m=1024, k=128), Problem(m=4096, k=4096))
+"""A short one and a long one: a peer takes seconds for each case."""
 
 TRIALS, QUICK_TRIALS = 5, 3
 MAX_TIME_S, QUICK_MAX_TIME_S = 0.15, 0.03
@@ -75,6 +78,8 @@ def add(group: Any) -> None:
         action="store_true",
         help="a coarse look: fewer trials, less time, the headline timer alone, cold only",
     )
+    group.addoption("--selfcheck", action="store_true", help="hold the timers against each other too (needs a GPU)")
+    group.addoption("--peers", action="store_true", help="measure by other projects' timers too, cold (needs a GPU)")
     group.addoption("--device", help="cuda, cuda:N or cpu (default: cuda where there is a GPU, else cpu)")
     group.addoption("--store", help="folder of runs (default: SGEMV_STORE, else artifacts/)")
     group.addoption("--ref", help="let this name mean the run, e.g. baseline")
@@ -87,30 +92,29 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
     Raises:
         CommandError: a wrong value (USAGE), or a GPU that cannot be used (INFRASTRUCTURE).
     """
-    quick = bool(config.option.quick)
-    ref = config.option.ref
-    if ref is not None:
-        check_ref_name(ref)
-    caches = _choose("--cache", config.option.cache, [str(cache) for cache in Cache])
-    chosen, problems = _kernels(config.option.kernel, kernels), _problems(config.option.shape)
-    device = _device(config.option.device)
+    option = config.option
+    if option.ref is not None:
+        check_ref_name(option.ref)
+    chosen, problems = _kernels(option.kernel, kernels), _problems(option.shape)
+    device = _device(option.device)
+    _refuse_without_gpu(option, device)
+    quick = bool(option.quick)
     return Selection(
         kernels=chosen,
-        problems=problems,
-        timers=_timers(config.option.timer, device)[: 1 if quick and not config.option.timer else None],
-        caches=(Cache.COLD,) if quick and not config.option.cache else tuple(Cache(cache) for cache in caches),
+        problems=problems or (PEER_PROBLEMS if option.peers else None),
+        timers=_timers(option, device),
+        caches=_caches(option),
         options=Options(
-            trials=int(_number("--trials", config.option.trials, QUICK_TRIALS if quick else TRIALS, 1, 1000)),
-            max_time_s=_number(
-                "--max-time", config.option.max_time, QUICK_MAX_TIME_S if quick else MAX_TIME_S, 1e-3, 3600
-            ),
+            trials=int(_number("--trials", option.trials, QUICK_TRIALS if quick else TRIALS, 1, 1000)),
+            max_time_s=_number("--max-time", option.max_time, QUICK_MAX_TIME_S if quick else MAX_TIME_S, 1e-3, 3600),
             quick=quick,
             device=device,
             command=_command(),
+            selfcheck=bool(option.selfcheck),
         ),
-        store=store_root(config.option.store),
-        ref=ref,
-        path_file=Path(config.option.path_file) if config.option.path_file else None,
+        store=store_root(option.store),
+        ref=option.ref,
+        path_file=Path(option.path_file) if option.path_file else None,
     )
 
 
@@ -151,18 +155,36 @@ def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> tuple[Kern
     return tuple(k for k in kernels.values() if k.name in chosen or k.name == BASELINE or k.role in ALWAYS)
 
 
-def _timers(wanted: Sequence[str], device: str) -> tuple[str, ...]:
+def _timers(option: Any, device: str) -> tuple[str, ...]:
     """Of those that work on the device; wanting one that exists but does not is a wrong value too."""
-    known = timers()
-    _choose("--timer", wanted, list(known))
+    ours = {name: timer for name, timer in timers().items() if timer.purpose is Purpose.BENCH}
+    _choose("--timer", option.timer, list(ours))
     device_type = device.partition(":")[0]
-    usable = [timer.name for timer in known.values() if device_type in timer.devices]
-    for name in wanted:
+    usable = [timer.name for timer in ours.values() if device_type in timer.devices]
+    for name in option.timer:
         if name not in usable:
             raise CommandError(
                 f"--timer: {name} does not work on {device}, wanted one of: {', '.join(usable)}", Exit.USAGE
             )
-    return tuple(_choose("--timer", wanted, usable))
+    added = {Purpose.CHECK: option.selfcheck, Purpose.PEER: option.peers}
+    others = [timer.name for timer in timers().values() if added.get(timer.purpose)]
+    chosen = _choose("--timer", option.timer, usable)
+    headline_alone = option.quick and not option.timer and not others
+    return (*(chosen[:1] if headline_alone else chosen), *others)
+
+
+def _caches(option: Any) -> tuple[Cache, ...]:
+    """As named; else both, or cold alone for a quick look and beside peers, who have no hot."""
+    named = _choose("--cache", option.cache, [str(cache) for cache in Cache])
+    cold_alone = not option.cache and ((option.quick and not option.selfcheck) or option.peers)
+    return (Cache.COLD,) if cold_alone else tuple(Cache(cache) for cache in named)
+
+
+def _refuse_without_gpu(option: Any, device: str) -> None:
+    for name in ("selfcheck", "peers"):
+        if getattr(option, name) and not device.startswith("cuda"):
+            code = Exit.USAGE if option.device else Exit.INFRASTRUCTURE
+            raise CommandError(f"--{name}: needs a GPU that torch can use, and this would run on the CPU", code)
 
 
 def _problems(shapes: Sequence[str]) -> tuple[Problem, ...] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import statistics
 import sys
 import time
 from collections.abc import Iterator
@@ -15,7 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from harness.model import Case, TrialResult, Word
+from harness.model import Measurement, Word
+from harness.stats import summarize
 
 MARKS = {Word.PASSED: "[green]✓[/]", Word.UNSUPPORTED: "[dim]–[/]", Word.NOT_MEASURED: "[yellow]![/]"}
 """Anything else is a failure."""
@@ -24,11 +24,10 @@ MARKS = {Word.PASSED: "[green]✓[/]", Word.UNSUPPORTED: "[dim]–[/]", Word.NOT
 class Progress:
     """Says what was just measured and how long the rest will take."""
 
-    def __init__(self, config: pytest.Config, *, total: int, trials: int) -> None:
+    def __init__(self, config: pytest.Config, *, total: int) -> None:
         self._capture = config.pluginmanager.getplugin("capturemanager")
-        self._total, self._trials = total, trials
+        self._total = total
         self._done = 0
-        self._medians_ns: list[float] = []
         self._started = time.monotonic()
         with self._uncaptured():
             if isinstance(sys.stdout, io.TextIOWrapper):
@@ -56,35 +55,31 @@ class Progress:
         with self._uncaptured():
             self._console.print(escape(text), soft_wrap=True)
 
-    def result(self, case: Case, result: TrialResult) -> None:
-        """After every trial; prints when the case is complete."""
-        if result.samples_ns:
-            self._medians_ns.append(statistics.median(result.samples_ns))
-        if result.verdict.word is Word.PASSED and len(self._medians_ns) < self._trials:
-            return
+    def measured(self, measurement: Measurement) -> None:
+        """After every case."""
         self._done += 1
         with self._uncaptured():
-            self._console.print(self._line(case, result), soft_wrap=True)
+            self._console.print(self._line(measurement), soft_wrap=True)
             self._bar.update(self._task, completed=self._done)
             self._bar.refresh()
-        self._medians_ns.clear()
 
     def close(self) -> None:
         """Remove the bar."""
         with self._uncaptured():
             self._bar.stop()
 
-    def _line(self, case: Case, result: TrialResult) -> str:
-        mark = MARKS.get(result.verdict.word, "[red]✗[/]")
-        what = escape(f"{case.problem.label:>12}  {case.timer:5} {case.cache:4}  {case.kernel:18}")
-        count = f"[dim]{self._done:>4}/{self._total}[/]"
-        if result.verdict.word is not Word.PASSED:
-            return f"{count} {mark} {what} {result.verdict.word}: {escape(result.verdict.reason or '')}"
-        low, high = min(self._medians_ns), max(self._medians_ns)
-        middle = statistics.median(self._medians_ns)
-        figure = f"{middle / 1e3:10.3f} µs  spread {100 * (high - low) / middle:4.1f} %"
+    def _line(self, measurement: Measurement) -> str:
+        case, verdict = measurement.case, measurement.verdict
+        what = escape(f"{case.problem.label:>12}  {case.timer:8} {case.cache:4}  {case.kernel:18}")
+        start = f"[dim]{self._done:>4}/{self._total}[/] {MARKS.get(verdict.word, '[red]✗[/]')} {what}"
+        summary = summarize(measurement)
+        if summary is None:
+            return f"{start} {verdict.word}: {escape(verdict.reason or '')}"
+        figure = f"{summary.median_ns.estimate / 1e3:10.3f} µs"
+        if len(summary.trial_medians_ns) > 1:
+            figure += f"  spread {100 * summary.spread:4.1f} %"
         left_s = (time.monotonic() - self._started) / self._done * (self._total - self._done)
-        return f"{count} {mark} {what} {figure}  [dim]{left_s / 60:.0f}:{left_s % 60:02.0f} left[/]"
+        return f"{start} {figure}  [dim]{left_s / 60:.0f}:{left_s % 60:02.0f} left[/]"
 
     @contextmanager
     def _uncaptured(self) -> Iterator[None]:

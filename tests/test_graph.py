@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+from harness.capture import capture, kernel_nodes, stray_launch
 from harness.gate import Gate
 from harness.model import Cache, Case, Kernel, Launch, Operands, Problem, Role, Verdict, Word
+from harness.problems import HOT_PLACEMENTS
 from harness.timing import NotMeasurable
-from harness.timing.graph import REPLAY_NS, _capture, kernel_nodes, measure_graph, stray_launch
+from harness.timing.graph import REPLAY_NS, measure_graph
 from harness.timing.host import measure_async
-from harness.trial import Worker
+from harness.trial import Worker, use_one_stream
 
 pytestmark = [
     pytest.mark.gpu,
@@ -31,7 +33,8 @@ SLEEP_CYCLES = 200_000
 
 @pytest.fixture(autouse=True)
 def full_precision() -> Iterator[None]:
-    """As in a worker, and again after a test that changed it."""
+    """As in a worker, its one stream too, and again after a test that changed it."""
+    use_one_stream(DEVICE)
     torch.backends.cuda.matmul.allow_tf32 = False
     yield
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -118,9 +121,7 @@ def test_a_kernel_that_leaves_the_stream_is_wrong(where: str) -> None:
         torch.cuda.synchronize()
         return on(stream, compute)
 
-    # With the stream as the current one, its results are in order, and only the capture can tell.
-    with torch.cuda.stream(stream):
-        verdict = check(gemv(bind))
+    verdict = check(gemv(bind))
     torch.cuda.synchronize()
     assert verdict.word is Word.WRONG
     assert verdict.reason == ESCAPED or (verdict.reason or "").startswith(REFUSED)
@@ -130,7 +131,7 @@ def test_a_kernel_that_leaves_the_stream_is_wrong(where: str) -> None:
 def test_a_launch_without_kernels_is_not_measurable() -> None:
     """Nothing to time is not «very fast»."""
     with pytest.raises(NotMeasurable, match="holds no kernel: it ran on another stream or does nothing"):
-        measure_graph([lambda: None], DEVICE, 0.01)
+        measure_graph([lambda: None], Cache.COLD, DEVICE, 0.01)
 
 
 def test_kernels_are_counted() -> None:
@@ -141,8 +142,8 @@ def test_kernels_are_counted() -> None:
         a.add_(1.0)
         a.mul_(0.5)
 
-    assert kernel_nodes(_capture([launch], 3)) == 6
-    assert measure_graph([launch], DEVICE, 0.01).kernels_per_launch == 2
+    assert kernel_nodes(capture([launch], 3)) == 6
+    assert measure_graph([launch], Cache.COLD, DEVICE, 0.01).kernels_per_launch == 2
 
 
 def test_a_launch_of_changing_size_is_not_measurable() -> None:
@@ -157,8 +158,8 @@ def test_a_launch_of_changing_size_is_not_measurable() -> None:
         if calls > 4:
             a.mul_(0.5)
 
-    with pytest.raises(NotMeasurable, match=r"^the graph of \d+ launches holds \d+ kernels, wanted \d+$"):
-        measure_graph([launch], DEVICE, 0.01)
+    with pytest.raises(NotMeasurable, match=r"^the graph of \d+ launches holds \d+ kernels, not \d+$"):
+        measure_graph([launch], Cache.COLD, DEVICE, 0.01)
 
 
 def test_a_sample_is_the_time_of_a_launch() -> None:
@@ -167,8 +168,8 @@ def test_a_sample_is_the_time_of_a_launch() -> None:
     def launch() -> None:
         torch.cuda._sleep(SLEEP_CYCLES)
 
-    graph = measure_graph([launch], DEVICE, 0.05)
-    host = measure_async([launch], DEVICE, 0.2)
+    graph = measure_graph([launch], Cache.COLD, DEVICE, 0.05)
+    host = measure_async([launch], Cache.COLD, DEVICE, 0.2)
     graph_ns, host_ns = statistics.median(graph.samples_ns), statistics.median(host.samples_ns)
     assert graph_ns > 50_000
     assert graph_ns == pytest.approx(host_ns, rel=0.1)
@@ -187,6 +188,31 @@ def test_a_worker_measures_with_graphs() -> None:
     assert result.kernels_per_launch is not None
     assert result.kernels_per_launch >= 1
     assert len(result.samples_ns) >= 10
+
+
+def test_hot_times_every_placement_by_itself() -> None:
+    """A sample is the mean over four operand sets, each of which stays in the cache; the record has all four."""
+    result = measure(gemv(bind_right), Cache.HOT)
+    assert result.operand_sets == len(result.placements_ns) == HOT_PLACEMENTS
+    mean = statistics.fmean(result.placements_ns)
+    assert mean == pytest.approx(statistics.median(result.samples_ns), rel=0.05)
+
+
+def test_every_sample_has_its_time_and_its_clock() -> None:
+    """The clock is that of the device: no more than its maximum, and not idle."""
+    result = measure(gemv(bind_right), Cache.COLD)
+    assert len(result.sample_times_unix_s) == len(result.sample_clocks_mhz) == len(result.samples_ns)
+    assert result.settled is not None
+    clocks = [mhz for mhz in result.sample_clocks_mhz if mhz is not None]
+    assert len(clocks) == len(result.samples_ns)
+    assert all(300 < mhz < 4000 for mhz in clocks)
+
+
+def test_a_second_stream_is_what_the_worker_avoids() -> None:
+    """Its one stream is not the default one, on which no graph can be captured, and captures run on it too."""
+    assert torch.cuda.current_stream() != torch.cuda.default_stream()
+    graph = capture([lambda: torch.cuda._sleep(SLEEP_CYCLES)], 1)
+    assert kernel_nodes(graph) == 1
 
 
 @pytest.mark.parametrize("cache", [Cache.COLD, Cache.HOT])

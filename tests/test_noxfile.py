@@ -31,7 +31,9 @@ def nox(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_every_session_is_listed_with_what_it_does() -> None:
     """`nox -l` is the manual: each session has a docstring."""
     lines = re.findall(r"^[*-] (\w+) -> (.+)$", nox("-l").stdout, flags=re.MULTILINE)
-    assert [name for name, _ in lines] == ["bench", "tests", "lint", "build", "report", "runs", "verify"]
+    assert [name for name, _ in lines] == [
+        "bench", "selfcheck", "peers", "tests", "lint", "build", "report", "runs", "verify", "profile",
+    ]  # fmt: skip
 
 
 def test_a_childs_exit_code_is_noxs() -> None:

@@ -8,6 +8,7 @@ import torch
 from harness.model import Cache, Layout, Problem
 from harness.problems import (
     GUARD_ELEMENTS,
+    HOT_PLACEMENTS,
     Guarded,
     OperandSets,
     allocation_bytes,
@@ -240,7 +241,9 @@ def test_cold_sets_by_hand(m: int, k: int, wanted: int) -> None:
 @pytest.mark.parametrize(("m", "k"), [(1, 1), (1024, 128), (4096, 4096)])
 def test_one_set_is_hot(m: int, k: int) -> None:
     """Every launch reads what the one before it read."""
-    assert sets_for(Problem(m=m, k=k), Cache.HOT, cache_bytes=H200_CACHE, memory_bytes=H200_MEMORY) == 1
+    problem = Problem(m=m, k=k)
+    assert sets_for(problem, Cache.HOT, cache_bytes=H200_CACHE, memory_bytes=H200_MEMORY) == HOT_PLACEMENTS
+    assert sets_for(problem, Cache.HOT, cache_bytes=H200_CACHE, memory_bytes=0) == 1
 
 
 def test_what_does_not_fit_is_never_hot() -> None:

@@ -9,12 +9,15 @@ import gc
 import importlib
 import math
 import pkgutil
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
-from harness.model import Launch
+from harness.model import Cache, DeviceKernel, Launch, Role
+from harness.sm_clock import NoClock, SmClock
 
 HEADLINE = "graph"
 """The timer whose figures stand first, where the device has it."""
@@ -25,20 +28,61 @@ MIN_SAMPLES = 10
 MAX_SAMPLES = 400
 """Most samples a case and trial."""
 
+CHECK_TRIALS = 3
+"""Most trials of a timer that is for the selfcheck."""
+
 WANTED_ERROR = 0.0005
 """Half-width of the median's 95 % interval, as a fraction, at which sampling stops."""
+
+
+MOST_WARM_UP_S = 0.3
+"""Times that have not settled by then are taken as they come, and said to be unsettled."""
 
 
 class NotMeasurable(Exception):  # noqa: N818 - it is a reason, not an error of the harness
     """A timer refuses a case; the message is the reason."""
 
 
+class Purpose(StrEnum):
+    """What a timer is for."""
+
+    BENCH = "bench"
+    """Its figures are on the page; offered by --timer."""
+    CHECK = "selfcheck"
+    """Times as another does but for one thing, to see whether that matters."""
+    PEER = "peers"
+    """Another project's way, to be set beside ours."""
+
+
+class Crew(StrEnum):
+    """Which workers a timer is run in. A bench goes through them in this order."""
+
+    EVERY = "every trial's"
+    """One a trial, side by side."""
+    LAST_ONE = "the first trial's, the others ended"
+    """Nothing else of ours has a context on the device."""
+    FRESH = "one of its own"
+    """Started when all others have ended, since the timer leaves its process slower than it was."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One measured duration."""
+
+    ns: float
+    """Per launch."""
+    sm_clock_mhz: float | None = None
+    """Mean SM clock while it was taken, by the device's own counters; None: not read."""
+    time_unix_s: float = 0.0
+    """When it began; `draw_samples` writes it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Timing:
     """What a timer measured."""
 
-    samples_ns: tuple[float, ...]
-    """ns per launch, each finite and above 0."""
+    samples: tuple[Sample, ...]
+    """In order; each finite and above 0."""
     launches_per_sample: int
     """Launches that a sample averages over."""
     kernels_per_launch: int | None
@@ -47,6 +91,28 @@ class Timing:
     """`precise`, `time` or `count`, as `draw_samples` says."""
     rerun: Launch
     """Runs every launch that was timed at least once more and waits for the device."""
+    settled: bool | None = None
+    """Whether times had become steady before the first sample; None: the timer does not look."""
+    placements_ns: tuple[float, ...] = ()
+    """Median ns per launch by operand set, where the timer times the sets one by one."""
+    device_kernels: tuple[DeviceKernel, ...] = ()
+    """What one launch started on the device, where the timer can tell."""
+    unknown: dict[str, str] = field(default_factory=dict)
+    """Why something that could be known of the samples is not, by the field of `TrialResult`."""
+
+    @property
+    def samples_ns(self) -> tuple[float, ...]:
+        """The durations alone."""
+        return tuple(sample.ns for sample in self.samples)
+
+
+Measure = Callable[[Sequence[Launch], Cache, str, float], Timing]
+"""(launches, cache, device, max_time_s) → Timing.
+
+`launches` has one entry per operand set, each to be used as often as any other. Cold: launches rotate over the sets,
+which together exceed the cache. Hot: each launch follows one on the same set; several sets are several placements.
+Raises NotMeasurable with the reason for a launch that it cannot time.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,53 +127,107 @@ class Timer:
     """"device" or "host": whose time it reads, and so what a spread between trials speaks of."""
     devices: tuple[str, ...]
     """Device types it works on."""
-    measure: Callable[[Sequence[Launch], str, float], Timing]
-    """(launches, device, max_time_s) → Timing. `launches` has one entry per operand set, each set to be used as
-    often as any other. Raises NotMeasurable with the reason for a launch that it cannot time."""
+    measure: Measure
+    """Takes the samples."""
+    caches: tuple[Cache, ...] = (Cache.COLD, Cache.HOT)
+    """States of the cache it is asked for."""
+    roles: tuple[Role, ...] = tuple(Role)
+    """Roles of the kernels that it is asked to time."""
+    purpose: Purpose = Purpose.BENCH
+    """What it is for."""
+    crew: Crew = Crew.EVERY
+    """Which workers it is run in."""
+    watched: bool = True
+    """Whether the device is read through NVML meanwhile."""
+
+    def trials(self, wanted: int) -> int:
+        """Trials that it is measured in, of those wanted: a check needs fewer, and workers apart are one."""
+        if self.crew is not Crew.EVERY:
+            return 1
+        return min(wanted, CHECK_TRIALS) if self.purpose is Purpose.CHECK else wanted
 
 
 def timers() -> dict[str, Timer]:
     """All timers by name, the headline first."""
     modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
     found = [timer for module in modules for timer in module.TIMERS]
-    found.sort(key=lambda timer: timer.name != HEADLINE)
+    found.sort(key=_place)
     by_name = {timer.name: timer for timer in found}
     if len(by_name) < len(found):
-        raise ValueError(f"timers: a name is used twice in {[timer.name for timer in found]}")
+        twice = sorted({timer.name for timer in found if found.count(timer) > 1 or by_name[timer.name] is not timer})
+        raise ValueError(f"timers: used by two: {', '.join(twice)}; rename one")
     return by_name
 
 
-def draw_samples(draw: Callable[[], float | None], max_time_s: float) -> tuple[tuple[float, ...], str]:
+def _place(timer: Timer) -> tuple[bool, int, int, str]:
+    """The headline, then ours before others', in the order of measuring, the device's clock before the host's."""
+    return timer.name != HEADLINE, list(Purpose).index(timer.purpose), list(Crew).index(timer.crew), timer.clock
+
+
+def draw_samples(
+    draw: Callable[[], Sample | None], max_time_s: float, *, least: int = MIN_SAMPLES
+) -> tuple[tuple[Sample, ...], str]:
     """Call `draw` until the median is known to `WANTED_ERROR` or the time is spent.
 
     Args:
-        draw: measures one sample in ns; None if the sample must not count.
-        max_time_s: wall-clock budget; MIN_SAMPLES are drawn all the same, within ten budgets.
+        draw: measures one sample; None if it must not count.
+        max_time_s: wall-clock budget; `least` are drawn all the same, within ten budgets.
+        least: fewest samples.
 
     Returns:
-        The samples in order, and why it stopped: `precise`, `time`, or `count` for `MAX_SAMPLES`.
+        The samples in order with their times, and why it stopped: `precise`, `time`, or `count` for `MAX_SAMPLES`.
 
     Raises:
         NotMeasurable: samples that are not finite and positive, or none that counts.
     """
-    samples: list[float] = []
+    samples: list[Sample] = []
     started = time.perf_counter()
     while len(samples) < MAX_SAMPLES:
+        began_unix_s = time.time()
         sample = draw()
         spent = time.perf_counter() - started
         if sample is not None:
-            if not (math.isfinite(sample) and sample > 0):
-                raise NotMeasurable(f"a sample of {sample} ns: wanted a finite time above 0")
-            samples.append(sample)
-        if spent > max_time_s and len(samples) >= MIN_SAMPLES:
+            if not (math.isfinite(sample.ns) and sample.ns > 0):
+                raise NotMeasurable(f"a sample of {sample.ns} ns: wanted a finite time above 0")
+            samples.append(replace(sample, time_unix_s=began_unix_s))
+        if spent > max_time_s and len(samples) >= least:
             return tuple(samples), "time"
         if spent > 10 * max_time_s:
             if not samples:
                 raise NotMeasurable(f"no sample counted within {10 * max_time_s:g} s")
             return tuple(samples), "time"
-        if len(samples) >= MIN_SAMPLES and len(samples) % 5 == 0 and median_error(samples) <= WANTED_ERROR:
+        if len(samples) >= least and len(samples) % 5 == 0 and _precise(samples):
             return tuple(samples), "precise"
     return tuple(samples), "count"
+
+
+def settle(draw: Callable[[], Sample | None], *, window: int, within: float) -> bool:
+    """Draw until times are steady: the median of the last `window` samples is `within` that of the window before.
+
+    Returns:
+        Whether they became so in `MOST_WARM_UP_S`; the samples are for nobody.
+    """
+    started = time.perf_counter()
+    times_ns: list[float] = []
+    while time.perf_counter() - started < MOST_WARM_UP_S:
+        if (sample := draw()) is not None:
+            times_ns.append(sample.ns)
+        last, before = times_ns[-window:], times_ns[-2 * window : -window]
+        if len(before) == window and abs(statistics.median(last) / statistics.median(before) - 1) <= within:
+            return True
+    return False
+
+
+def with_clocks(samples: Sequence[Sample], clock: SmClock | NoClock) -> tuple[tuple[Sample, ...], dict[str, str]]:
+    """The samples with the SM clock during each, and why it is not known by the name of the field."""
+    if isinstance(clock, NoClock):
+        return tuple(samples), {"sample_clocks_mhz": clock.reason}
+    clocks = clock.mhz(len(samples))
+    return tuple(replace(sample, sm_clock_mhz=mhz) for sample, mhz in zip(samples, clocks, strict=True)), {}
+
+
+def _precise(samples: Sequence[Sample]) -> bool:
+    return median_error([sample.ns for sample in samples]) <= WANTED_ERROR
 
 
 def median_error(samples: Sequence[float]) -> float:

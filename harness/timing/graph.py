@@ -1,25 +1,31 @@
 """CUDA graph of many launches: device time with no host in it, the headline.
 
-A graph of L launches that rotate over S operand sets is replayed between two events, all queued behind a delay on the
-device that is longer than the enqueueing, so that nothing of the host's time comes in. A sample is the replay's time
-over L; the events' own cost is spread over L launches.
+A graph of L launches is replayed between two events, all queued behind a delay on the device that is longer than the
+enqueueing, so that nothing of the host's time comes in. A sample is the replay's time over L; the events' own cost is
+spread over L launches. Cold: the launches rotate over all operand sets. Hot: every set has a graph of its own, and a
+sample is the mean over them, since where the operands lie alone moves a time by percents.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
+import statistics
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import cache
-from typing import TYPE_CHECKING
 
-from harness.errors import first_line
-from harness.model import Launch
-from harness.timing import NotMeasurable, Timer, Timing, collector_off, draw_samples
-
-if TYPE_CHECKING:
-    import torch
+from harness.capture import capture, kernel_nodes
+from harness.model import Cache, Launch
+from harness.sm_clock import NO_CLOCK, NoClock, SmClock, open_clock
+from harness.timing import (
+    MAX_SAMPLES,
+    NotMeasurable,
+    Sample,
+    Timer,
+    Timing,
+    collector_off,
+    draw_samples,
+    settle,
+    with_clocks,
+)
 
 REPLAY_NS = 2_000_000
 """A replay lasts at least this long: the events' own 2 to 3 µs are then about 0.1 % of it."""
@@ -27,8 +33,12 @@ REPLAY_NS = 2_000_000
 FIRST_LAUNCHES = 20
 """At least, in the graph that the length of the final one is estimated from."""
 
-WARM_UP_NS = 10_000_000
-"""Replays before the first sample: clocks rise from idle within about 2 ms."""
+SETTLING_REPLAYS = 3
+"""Of the last so many, the median must be near that of as many before; six of them also are long enough for clocks to
+rise from idle, which takes about 2 ms."""
+
+SETTLED_WITHIN = 0.003
+"""How near."""
 
 FIRST_DELAY_CYCLES = 200_000
 """About 0.1 ms; doubled until it hides the enqueueing."""
@@ -36,151 +46,120 @@ FIRST_DELAY_CYCLES = 200_000
 MOST_DELAY_CYCLES = FIRST_DELAY_CYCLES << 11
 """About 0.2 s."""
 
-KERNEL_NODE = 0
-"""CU_GRAPH_NODE_TYPE_KERNEL of cuda.h."""
 
-
-def measure_graph(launches: Sequence[Launch], device: str, max_time_s: float) -> Timing:
+def measure_graph(launches: Sequence[Launch], cache: Cache, device: str, max_time_s: float) -> Timing:
     """A sample: one replay of the graph over its launches."""
+    return measure_replays(launches, cache, device, max_time_s, REPLAY_NS)
+
+
+def measure_replays(
+    launches: Sequence[Launch], cache: Cache, device: str, max_time_s: float, replay_ns: float
+) -> Timing:
+    """As `measure_graph`, with replays that last at least `replay_ns`."""
     import torch
 
     with torch.cuda.device(device), collector_off():
-        per_launch = kernel_nodes(_capture(launches[:1], 1))
-        if per_launch == 0:
-            raise NotMeasurable("a captured launch holds no kernel: it ran on another stream or does nothing")
-        once = math.ceil(FIRST_LAUNCHES / len(launches))
-        replay = Replay(launches, once, per_launch)
-        estimate_ns = replay.warm_up(0)
-        rounds = math.ceil(REPLAY_NS / (estimate_ns * len(launches)))
-        if rounds > once:
-            replay = Replay(launches, rounds, per_launch)
-        replay.warm_up(WARM_UP_NS)
-        samples, stopped = draw_samples(replay.sample, max_time_s)
+        replay = replay_lasting(launches, cache, replay_ns)
+        settled = replay.settle()
+        samples, unknown, stopped = replay.draw(max_time_s)
     return Timing(
-        samples_ns=samples,
+        samples=samples,
         launches_per_sample=replay.launches,
-        kernels_per_launch=per_launch,
+        kernels_per_launch=replay.kernels_per_launch,
         stopped=stopped,
         rerun=replay.run,
+        settled=settled,
+        placements_ns=replay.placements_ns(),
+        unknown=unknown,
     )
 
 
-class Replay:
-    """A graph of `rounds` rounds over `launches`, ready to be timed."""
+def replay_lasting(launches: Sequence[Launch], cache: Cache, replay_ns: float) -> Replay:
+    """A replay over `launches` that takes at least `replay_ns` for each of its graphs."""
+    groups = [[launch] for launch in launches] if cache is Cache.HOT else [list(launches)]
+    per_launch = kernel_nodes(capture(launches[:1], 1))
+    if per_launch == 0:
+        raise NotMeasurable("a captured launch holds no kernel: it ran on another stream or does nothing")
+    once = math.ceil(FIRST_LAUNCHES / len(groups[0]))
+    estimate_ns = Replay(groups[:1], once, per_launch).estimate()
+    rounds = math.ceil(replay_ns / (estimate_ns * len(groups[0])))
+    return Replay(groups, max(once, rounds), per_launch)
 
-    def __init__(self, launches: Sequence[Launch], rounds: int, kernels_per_launch: int) -> None:
+
+class Replay:
+    """Graphs of `rounds` rounds, one over each group of launches, ready to be timed one after the other."""
+
+    def __init__(self, groups: Sequence[Sequence[Launch]], rounds: int, kernels_per_launch: int) -> None:
         import torch
 
-        self.launches = rounds * len(launches)
-        self._graph = _capture(launches, rounds)
-        found, wanted = kernel_nodes(self._graph), self.launches * kernels_per_launch
-        if found != wanted:
-            raise NotMeasurable(f"the graph of {self.launches} launches holds {found} kernels, wanted {wanted}")
-        self._graph.instantiate()
+        self.kernels_per_launch = kernels_per_launch
+        self.launches = rounds * sum(len(group) for group in groups)
+        self._graphs = [capture(group, rounds) for group in groups]
+        for graph, group in zip(self._graphs, groups, strict=True):
+            found, wanted = kernel_nodes(graph), rounds * len(group) * kernels_per_launch
+            if found != wanted:
+                raise NotMeasurable(f"the graph of {rounds * len(group)} launches holds {found} kernels, not {wanted}")
+            graph.instantiate()
         self._delay_cycles = FIRST_DELAY_CYCLES
-        self._start = torch.cuda.Event(enable_timing=True)
-        self._end = torch.cuda.Event(enable_timing=True)
+        self._events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in groups]
+        self._times_ns: list[list[float]] = []
+        self._clock: SmClock | NoClock = NO_CLOCK
 
     def run(self) -> None:
         """One replay, waited for."""
         import torch
 
-        self._graph.replay()
+        for graph in self._graphs:
+            graph.replay()
         torch.cuda.synchronize()
 
-    def sample(self) -> float | None:
+    def sample(self) -> Sample | None:
         """Time of one replay in ns per launch; None if the host was too slow to hide and so would be in the figure."""
         import torch
 
         torch.cuda._sleep(self._delay_cycles)  # noqa: SLF001 - the only device-side delay that torch ships
-        self._start.record()
-        self._graph.replay()
-        self._end.record()
-        hidden = not self._start.query()
-        self._end.synchronize()
+        self._clock.begin(len(self._times_ns))
+        for graph, (start, end) in zip(self._graphs, self._events, strict=True):
+            start.record()
+            graph.replay()
+            end.record()
+        hidden = not self._events[0][0].query()
+        self._clock.end(len(self._times_ns))
+        torch.cuda.current_stream().synchronize()
         if hidden:
-            return float(self._start.elapsed_time(self._end)) * 1e6 / self.launches
+            self._times_ns.append([float(start.elapsed_time(end)) * 1e6 for start, end in self._events])
+            return Sample(ns=sum(self._times_ns[-1]) / self.launches)
         self._delay_cycles *= 2
         if self._delay_cycles > MOST_DELAY_CYCLES:
             raise NotMeasurable("no delay on the device was long enough to hide the enqueueing of the graph")
         return None
 
-    def warm_up(self, least_ns: float) -> float:
-        """Replay at least three times and for `least_ns`; the last sample, ns per launch."""
-        spent_ns, replays, last_ns = 0.0, 0, 0.0
-        while spent_ns < least_ns or replays < 3:
-            sample = self.sample()
-            if sample is not None:
-                last_ns = sample
-                spent_ns += sample * self.launches
-                replays += 1
-        return last_ns
+    def estimate(self) -> float:
+        """Time of the last of three replays, ns per launch."""
+        taken: list[Sample] = []
+        while len(taken) < 3:
+            if (sample := self.sample()) is not None:
+                taken.append(sample)
+        return taken[-1].ns
 
+    def settle(self) -> bool:
+        """Replay until times are steady; whether they are. What was timed until then is forgotten."""
+        settled = settle(self.sample, window=SETTLING_REPLAYS, within=SETTLED_WITHIN)
+        self._times_ns.clear()
+        return settled
 
-def stray_launch(launch: Launch) -> str | None:
-    """How a launch escapes the caller's current stream, or None: a captured launch must hold a kernel."""
-    import torch
+    def draw(self, max_time_s: float) -> tuple[tuple[Sample, ...], dict[str, str], str]:
+        """Samples with the SM clock during each, what is not known of them, and why no more were drawn."""
+        self._clock = open_clock(MAX_SAMPLES)
+        samples, stopped = draw_samples(self.sample, max_time_s)
+        return (*with_clocks(samples, self._clock), stopped)
 
-    try:
-        kernels = kernel_nodes(_capture([launch], 1))
-    except RuntimeError as error:
-        torch.cuda.synchronize()
-        return f"cannot be captured on the current stream: {first_line(error)}"
-    return None if kernels else "launches no kernel on the current stream"
-
-
-def _capture(launches: Sequence[Launch], rounds: int) -> torch.cuda.CUDAGraph:
-    """A graph of `rounds` rounds over `launches`, not yet instantiated."""
-    import torch
-
-    stream = _capture_stream(torch.cuda.current_device())
-    stream.wait_stream(torch.cuda.current_stream())
-    graph = torch.cuda.CUDAGraph(keep_graph=True)
-    with torch.cuda.stream(stream):
-        launches[0]()  # what a first call sets up must not be captured
-        stream.synchronize()
-        graph.capture_begin()
-        try:
-            for _ in range(rounds):
-                for launch in launches:
-                    launch()
-        except BaseException:
-            with suppress(RuntimeError):  # an invalidated capture cannot be ended without this complaint
-                graph.capture_end()
-            raise
-        graph.capture_end()
-    return graph
-
-
-@cache
-def _capture_stream(device_index: int) -> torch.cuda.Stream:
-    """One stream a device for all captures: cuBLAS keeps a workspace for every stream it has seen."""
-    import torch
-
-    return torch.cuda.Stream(device_index)
-
-
-def kernel_nodes(graph: torch.cuda.CUDAGraph) -> int:
-    """Kernel nodes of a captured graph, asked of the driver (cuGraphGetNodes)."""
-    driver = ctypes.CDLL("libcuda.so.1")
-    handle = ctypes.c_void_p(graph.raw_cuda_graph())
-    count = ctypes.c_size_t()
-    _driver_call(driver, "cuGraphGetNodes", handle, None, ctypes.byref(count))
-    nodes = (ctypes.c_void_p * count.value)()
-    if count.value:
-        _driver_call(driver, "cuGraphGetNodes", handle, nodes, ctypes.byref(count))
-    kind = ctypes.c_int()
-    kernels = 0
-    for node in nodes:
-        _driver_call(driver, "cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
-        kernels += kind.value == KERNEL_NODE
-    return kernels
-
-
-def _driver_call(driver: ctypes.CDLL, name: str, *arguments: object) -> None:
-    status = getattr(driver, name)(*arguments)
-    if status != 0:
-        raise RuntimeError(f"{name}: CUDA driver error {status}")
+    def placements_ns(self) -> tuple[float, ...]:
+        """Median time at each placement, ns per launch; empty if all are in one graph."""
+        if len(self._graphs) == 1:
+            return ()
+        each = self.launches / len(self._graphs)
+        return tuple(statistics.median(times) / each for times in zip(*self._times_ns, strict=True))
 
 
 TIMERS = (

@@ -1,0 +1,127 @@
+"""A run: where and how it was measured, and all that it measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from harness.model.record import Record
+from harness.model.result import Check, Measurement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment(Record):
+    """Whatever could change a number. One flat table: key → value, None where it could not be had."""
+
+    values: dict[str, str | int | float | bool | None]
+    """By key, e.g. `gpu_name`, `driver_version`; `environment.ENVIRONMENT_KEYS` describes each."""
+    unknown: dict[str, str] = field(default_factory=dict)
+    """Why a value is None, by key."""
+
+    def get(self, key: str) -> str | int | float | bool | None:
+        """The value, None if unknown or absent."""
+        return self.values.get(key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelResources(Record):
+    """What the compiler says a device function needs."""
+
+    function: str
+    """Demangled name."""
+    arch: str
+    """E.g. `sm_90`."""
+    registers: int
+    """A thread."""
+    spill_store_bytes: int
+    """A thread."""
+    spill_load_bytes: int
+    """A thread."""
+    stack_bytes: int
+    """A thread."""
+    static_shared_bytes: int
+    """A block."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildRecord(Record):
+    """How one library of kernels was built."""
+
+    library: str
+    """File name of the library."""
+    target: str
+    """`cuda` or `cpu`."""
+    key: str
+    """Content hash that names the cache entry."""
+    commands: tuple[tuple[str, ...], ...]
+    """Every compiler call, in order; paths inside the checkout are relative."""
+    compiler_version: str
+    """Of nvcc, or of the C++ compiler for `cpu`."""
+    host_compiler_version: str
+    """Of the C++ compiler."""
+    torch_version: str
+    """Whose headers were used."""
+    flags: tuple[str, ...]
+    """Options that change the code."""
+    architectures: tuple[str, ...]
+    """E.g. `sm_90`; empty for `cpu`."""
+    sources_sha256: dict[str, str]
+    """By path relative to kernels/csrc, headers of the project included."""
+    device_code_sha256: dict[str, str]
+    """By `source:arch`: hash of the machine code, built without line info."""
+    resources: tuple[KernelResources, ...]
+    """A row per device function and architecture."""
+    seconds: float
+    """Spent compiling; of the build that filled the cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Record):
+    """How the run was asked to measure."""
+
+    trials: int
+    """Worker processes."""
+    max_time_s: float
+    """Time budget a case and trial."""
+    quick: bool
+    """A coarse look instead of a figure to publish."""
+    device: str
+    """As torch names it, e.g. `cuda:0`."""
+    command: tuple[str, ...]
+    """The command line."""
+    selfcheck: bool = False
+    """The timers were held against each other too."""
+
+    @property
+    def device_type(self) -> str:
+        """`cuda` or `cpu`."""
+        return self.device.partition(":")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Record):
+    """run.json: everything of a run but its samples and device readings, which are in Parquet files beside it."""
+
+    schema_version: int
+    """`SCHEMA_VERSION` of the writer."""
+    id: str
+    """`<UTC time>-<gpu>-<driver>-<short hash>`; also the folder's name."""
+    started_utc: str
+    """ISO 8601."""
+    finished_utc: str
+    """ISO 8601; of the last measurement for a partial run."""
+    partial: bool
+    """True: the run was cut short; what it had measured is here."""
+    options: Options
+    """How it was asked to measure."""
+    environment: Environment
+    """Where it ran."""
+    builds: tuple[BuildRecord, ...]
+    """The libraries it ran."""
+    kernels: dict[str, str]
+    """Summary of each kernel, by name."""
+    warnings: tuple[str, ...]
+    """What a reader must know before the figures, one line each."""
+    measurements: tuple[Measurement, ...]
+    """In order of measuring. On disk without samples and states; `store.load` puts them back."""
+    selfcheck: tuple[Check, ...] | None = None
+    """The selfcheck's table; None where it was not asked for."""

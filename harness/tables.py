@@ -1,0 +1,115 @@
+"""Samples and readings of the device as tables, one Parquet file each, and back into the records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from harness.model import DeviceState, Measurement, TrialResult
+from harness.throttling import reference_clock_mhz, throttled
+
+SAMPLES, STATES = "samples.parquet", "device_states.parquet"
+TABLES = (SAMPLES, STATES)
+"""Names of the files."""
+
+SAMPLE_TYPES = {
+    "case_id": "category",
+    "trial": "int32",
+    "index": "int32",
+    "ns": "float64",
+    "time_unix_s": "float64",
+    "sm_clock_mhz": "float64",
+    "throttled": "category",
+}
+"""A row a sample: its place within case and trial, ns per launch, when it began, the SM clock meanwhile where it was
+read, and what held the clocks back, derived from the readings when the run was published; empty where nothing did."""
+
+AS_JSON = ("clock_event_reasons", "limited_ns", "unknown")
+"""Fields of `DeviceState` that are no single value: text in JSON."""
+
+WHOLE = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_mw")
+"""Fields of `DeviceState` that are whole numbers; pandas makes floats of a column with gaps."""
+
+
+def tables(measurements: Sequence[Measurement]) -> dict[str, pd.DataFrame]:
+    """The tables of a run by file name."""
+    reference_mhz = reference_clock_mhz(measurements)
+    results = [(m.case.id, trial) for m in measurements for trial in m.trials]
+    rows = [row for case, trial in results for row in _sample_rows(case, trial, reference_mhz)]
+    states = [{"case_id": case, "trial": t.trial, **_flat_state(s)} for case, t in results for s in t.states]
+    return {
+        SAMPLES: pd.DataFrame(rows, columns=list(SAMPLE_TYPES)).astype(SAMPLE_TYPES),
+        STATES: pd.DataFrame(states, columns=["case_id", "trial", *DeviceState.__dataclass_fields__]),
+    }
+
+
+def without_tables(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """The measurements without what the tables hold."""
+    bare: dict[str, Any] = {"samples_ns": (), "sample_times_unix_s": (), "sample_clocks_mhz": (), "states": ()}
+    return tuple(replace(m, trials=tuple(replace(trial, **bare) for trial in m.trials)) for m in measurements)
+
+
+def with_tables(measurements: Sequence[Measurement], frames: Mapping[str, pd.DataFrame]) -> tuple[Measurement, ...]:
+    """The measurements with what the tables hold; a run of before a column existed lacks its values.
+
+    Raises:
+        KeyError, ValueError: a table is not what `tables` makes.
+    """
+    samples, states = (_by_trial(frames[name]) for name in TABLES)
+
+    def filled(case_id: str, trial: TrialResult) -> TrialResult:
+        key = (case_id, trial.trial)
+        found = _sample_fields(samples[key]) if key in samples else {}
+        return replace(trial, **found, states=_states(states[key]) if key in states else ())
+
+    return tuple(replace(m, trials=tuple(filled(m.case.id, trial) for trial in m.trials)) for m in measurements)
+
+
+def _sample_rows(case_id: str, trial: TrialResult, reference_mhz: float | None) -> list[tuple[object, ...]]:
+    count = len(trial.samples_ns)
+    nothing = (None,) * count
+    columns = (
+        trial.samples_ns,
+        trial.sample_times_unix_s or nothing,
+        trial.sample_clocks_mhz or nothing,
+        throttled(trial, reference_mhz),
+    )
+    return [(case_id, trial.trial, i, *values) for i, values in enumerate(zip(*columns, strict=True))]
+
+
+def _sample_fields(frame: pd.DataFrame) -> dict[str, Any]:
+    ordered = frame.sort_values("index")
+    found: dict[str, Any] = {"samples_ns": tuple(ordered["ns"])}
+    if "time_unix_s" in ordered and ordered["time_unix_s"].notna().all():
+        found["sample_times_unix_s"] = tuple(ordered["time_unix_s"])
+    if "sm_clock_mhz" in ordered and ordered["sm_clock_mhz"].notna().any():
+        found["sample_clocks_mhz"] = tuple(None if pd.isna(mhz) else mhz for mhz in ordered["sm_clock_mhz"])
+    return found
+
+
+def _flat_state(state: DeviceState) -> dict[str, Any]:
+    plain = state.to_dict()
+    for name in AS_JSON:
+        plain[name] = json.dumps(plain[name], sort_keys=True)
+    return plain
+
+
+def _states(frame: pd.DataFrame) -> tuple[DeviceState, ...]:
+    plain = frame.drop(columns=["case_id", "trial"]).astype(object)
+    rows = plain.where(plain.notna(), None).to_dict("records")
+    for row in rows:
+        for name in AS_JSON:
+            if name in row:
+                row[name] = json.loads(row[name])
+        for name in WHOLE:
+            row[name] = None if row[name] is None else int(row[name])
+    return tuple(DeviceState.from_dict({str(key): value for key, value in row.items()}) for row in rows)
+
+
+def _by_trial(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
+    groups: Any = frame.groupby(["case_id", "trial"], observed=True)
+    return {(str(case_id), int(trial)): part for (case_id, trial), part in groups}

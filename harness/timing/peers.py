@@ -1,0 +1,136 @@
+"""Other projects' timers on the same launches, as they come: Triton's do_bench and NVBench.
+
+Both are optional. Neither is told to do anything but its default, so that the figure is what their users get. Both
+empty the cache by writing to it, whose lines the timed kernel then pays to have written back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from harness.model import Cache, Launch
+from harness.timing import Crew, NotMeasurable, Purpose, Sample, Timer, Timing
+
+
+def measure_do_bench(
+    launches: Sequence[Launch],
+    cache: Cache,  # noqa: ARG001 - it knows no other than cold
+    device: str,
+    max_time_s: float,  # noqa: ARG001 - it has its own
+) -> Timing:
+    """A sample: one of do_bench's, one launch between two events."""
+    import torch
+
+    testing = _installed("triton.testing", "triton")
+    rotation = itertools.cycle(launches)
+
+    def launch_next() -> None:
+        next(rotation)()
+
+    with torch.cuda.device(device):
+        times_ms = testing.do_bench(launch_next, return_mode="all")
+    return _timing([ms * 1e6 for ms in times_ms], launches)
+
+
+def measure_nvbench(
+    launches: Sequence[Launch],
+    cache: Cache,  # noqa: ARG001 - it knows no other than cold
+    device: str,
+    max_time_s: float,  # noqa: ARG001 - it has its own
+) -> Timing:
+    """A sample: one of NVBench's «cold» measurements, one launch between two events."""
+    import torch
+
+    bench, results = _installed("cuda.bench", "cuda-bench"), _installed("cuda.bench.results", "cuda-bench")
+    index = torch.device(device).index or 0
+    _launches[:] = launches
+    _register_once(bench)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "nvbench.json"
+        bench.run_all_benchmarks(["-d", str(index), "--jsonbin", str(path)])
+        (state,) = results.BenchmarkResult.from_json(path)[NVBENCH_NAME]
+    torch.cuda.synchronize()
+    if state.is_skipped or not state.samples:
+        raise NotMeasurable(f"NVBench measured nothing: {state.skip_reason or 'it kept no samples'}")
+    return _timing([seconds * 1e9 for seconds in state.samples], launches)
+
+
+NVBENCH_NAME = "launch"
+
+_launches: list[Launch] = []
+"""What NVBench's one benchmark runs: after its first run it takes no other."""
+
+
+@cache
+def _register_once(bench: ModuleType) -> None:
+    bench.register(_benchmark).set_name(NVBENCH_NAME)
+
+
+def _benchmark(state: Any) -> None:
+    """What NVBench calls: it launches on a stream of NVBench's own."""
+    import torch
+
+    rotation = itertools.cycle(_launches)
+    stream = torch.cuda.ExternalStream(state.get_stream().addressof(), device=state.get_device())
+
+    def launch(_: Any) -> None:
+        with torch.cuda.stream(stream):
+            next(rotation)()
+
+    state.exec(launch, batched=False)
+
+
+def _installed(module: str, package: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise NotMeasurable(f"{package} is not installed or does not load: {error}") from error
+
+
+def _timing(samples_ns: Sequence[float], launches: Sequence[Launch]) -> Timing:
+    import torch
+
+    def run_all() -> None:
+        for launch in launches:
+            launch()
+        torch.cuda.synchronize()
+
+    return Timing(
+        samples=tuple(Sample(ns=ns) for ns in samples_ns),
+        launches_per_sample=1,
+        kernels_per_launch=None,
+        stopped="count",
+        rerun=run_all,
+        unknown={"sample_clocks_mhz": "the timer is not ours"},
+    )
+
+
+TIMERS = (
+    Timer(
+        name="do_bench",
+        summary="Triton's do_bench at its defaults: events, the cache emptied by writing zeros",
+        clock="device",
+        devices=("cuda",),
+        measure=measure_do_bench,
+        caches=(Cache.COLD,),
+        purpose=Purpose.PEER,
+        crew=Crew.FRESH,
+    ),
+    Timer(
+        name="nvbench",
+        summary="NVBench at its defaults (cold): events behind a blocking kernel, the cache emptied by writing",
+        clock="device",
+        devices=("cuda",),
+        measure=measure_nvbench,
+        caches=(Cache.COLD,),
+        purpose=Purpose.PEER,
+        crew=Crew.FRESH,
+    ),
+)
