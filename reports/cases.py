@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
-from harness.model import Problem, Word
+from harness.model import Problem, TrialResult, Word
 from harness.roofline import intensity_flop_per_byte, least_bytes
+from harness.throttling import reference_clock_mhz, throttled_share
 from reports import format as fmt
 from reports.cautions import is_wide
 from reports.figures import BASELINE, Figures, Row
 from reports.tables import Cell, Column, Table, number, table, text
 from reports.takeaway import is_short, side
+
+PLACEMENTS_SPREAD = 0.01
+"""Placements of the operands whose times lie further apart within a trial are told, as a fraction."""
 
 
 def case_columns(limit: str | None) -> list[Column]:
@@ -32,7 +37,8 @@ def case_columns(limit: str | None) -> list[Column]:
 def case_table(f: Figures, problem: Problem) -> Table:
     """Every case of one problem; those without figures say why."""
     columns = case_columns(f.limit)
-    rows = [_case_cells(r) for way in f.ways for r in f.passed(way) if r.problem == problem]
+    reference_mhz = reference_clock_mhz(f.run.measurements)
+    rows = [_case_cells(r, reference_mhz) for way in f.ways for r in f.passed(way) if r.problem == problem]
     rows += _without_figures(f, problem, span=len(columns) - 2)
     return table(fmt.problem(problem), columns, rows, note=_note(f, problem), group_by=1)
 
@@ -68,7 +74,7 @@ def _note(f: Figures, problem: Problem) -> str:
     return " ".join(said)
 
 
-def _case_cells(row: Row) -> list[Cell | str]:
+def _case_cells(row: Row, reference_mhz: float | None) -> list[Cell | str]:
     s = row.summary
     if s is None:
         raise ValueError(f"{row.measurement.case.id}: has no figures")
@@ -76,9 +82,11 @@ def _case_cells(row: Row) -> list[Cell | str]:
     launches = sorted({t.launches_per_sample for t in trials if t.launches_per_sample is not None})
     ends = dict.fromkeys((launches[0], launches[-1])) if launches else {}
     variants = dict.fromkeys(t.variant for t in trials if t.variant)
+    notes = (fmt.name(", ".join(variants)), _placements(trials))
+    marked, _ = throttled_share(row.measurement, reference_mhz)
     half = s.median_ns.half_width
     return [
-        Cell(text=fmt.name(row.kernel), kernel=row.kernel, note=fmt.name(", ".join(variants))),
+        Cell(text=fmt.name(row.kernel), kernel=row.kernel, note="; ".join(part for part in notes if part)),
         row.way.label,
         fmt.microseconds_figure(s.median_ns.estimate),
         fmt.NONE if half is None else fmt.percent_figure(half),
@@ -86,9 +94,18 @@ def _case_cells(row: Row) -> list[Cell | str]:
         fmt.NONE if row.gb_per_s is None else fmt.gb_per_s_figure(row.gb_per_s),
         fmt.NONE if row.of_limit is None else f"{row.of_limit.estimate * 100:.1f}",
         fmt.NONE if row.speedup is None else Cell(text=fmt.times_figure(row.speedup.estimate), mark=_mark(row)),
-        str(s.samples),
+        Cell(text=str(s.samples), note=f"{marked} throttled" if marked else ""),
         "–".join(str(n) for n in ends) or "unknown",
     ]
+
+
+def _placements(trials: Sequence[TrialResult]) -> str:
+    """The least and the greatest median by placement over all trials, where placements of one trial differ."""
+    by_trial = [t.placements_ns for t in trials if t.placements_ns]
+    if not any(max(each) > (1 + PLACEMENTS_SPREAD) * min(each) for each in by_trial):
+        return ""
+    every = [ns for each in by_trial for ns in each]
+    return f"{fmt.microseconds_figure(min(every))}–{fmt.microseconds(max(every))} by placement"
 
 
 def _spread(row: Row) -> Cell:

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from harness.model import Role, Word
+from harness.throttling import CLOCK_OFF, SM_CLOCK, reference_clock_mhz
 from harness.timing import timers
 from reports import format as fmt
 from reports.figures import BASELINE, Figures, Row, Way
+from reports.held_back import HARMLESS_REASONS, MarkedCase, counted_limits, marked_case, reason_in_words
 
 LONG_NS = 10_000
 """From here on trials should agree within `LONG_SPREAD`, below within `SHORT_SPREAD`."""
 LONG_SPREAD = 0.01
 SHORT_SPREAD = 0.03
-
-HARMLESS_REASONS = {"gpu_idle"}
-"""Clock-event reasons that hold nothing back while a kernel runs."""
-
-REASONS_IN_WORDS = {
-    "applications_clocks_setting": "the clocks set for applications",
-    "sw_power_cap": "the power limit (software power cap)",
-    "hw_slowdown": "the hardware's own slowdown",
-    "sync_boost": "the clock of another GPU in its group",
-    "sw_thermal_slowdown": "the temperature limit (software)",
-    "hw_thermal_slowdown": "the temperature limit (hardware)",
-    "hw_power_brake_slowdown": "the power supply's brake signal",
-    "display_clock_setting": "the display's clock setting",
-    "board_limit": "the board's limit",
-    "reliability": "the voltage's reliability limit",
-}
-"""What holds the clocks back, in plain words, by NVML's name."""
 
 
 class Level(StrEnum):
@@ -58,14 +43,9 @@ class Caution:
 
 def cautions(f: Figures) -> tuple[Caution, ...]:
     """All cautions of a run, the gravest first."""
-    found = [*_of_run(f), *_failed(f), *_held_back(f), *_spread(f)]
+    found = [*_of_run(f), *_failed(f), *_held_back(f), *_at_moments(f), *_unsettled(f), *_spread(f)]
     order = list(Level)
     return tuple(sorted(found, key=lambda c: order.index(c.level)))
-
-
-def reason_in_words(name: str) -> str:
-    """NVML's name of a clock-event reason in plain words, or as it is."""
-    return REASONS_IN_WORDS.get(name, fmt.name(name))
 
 
 def _of_run(f: Figures) -> Iterator[Caution]:
@@ -132,16 +112,92 @@ def _who(f: Figures, rows: list[Row]) -> str:
 
 
 def _held_back(f: Figures) -> Iterator[Caution]:
+    """Samples under a limit or off the clock, by the device's own counters: cases without any other first."""
+    reference_mhz = reference_clock_mhz(f.run.measurements)
+    cases = [marked_case(row, reference_mhz) for row in f.rows if row.summary is not None]
+    always = [case for case in cases if case.always]
+    partly: dict[str, list[MarkedCase]] = defaultdict(list)
+    for case in cases:
+        for reason in () if case.always else case.reasons:
+            partly[reason].append(case)
+    found = [_always(always)] if always else []
+    for reason, some in sorted(partly.items(), key=lambda each: -sum(case.held(each[0]) for case in each[1])):
+        found.append(_partly(some, reason, _cause(reason, reference_mhz), "other case" if always else "case"))
+    for place, caution in enumerate(found):
+        told = "" if place else " Every figure is over all samples, these too."
+        yield replace(caution, text=caution.text + told)
+
+
+def _always(cases: list[MarkedCase]) -> Caution:
+    """Cases of which every sample is marked."""
+    figures = "its figures are" if len(cases) == 1 else "their figures are"
+    text = (
+        f"Every sample of {fmt.count(len(cases), 'case')} was taken while something held the clocks back: {figures} "
+        "those of a slower device."
+    )
+    return Caution(level=Level.CAUTION, text=text, details=tuple(_held_by(case) for case in cases))
+
+
+def _held_by(case: MarkedCase) -> str:
+    reasons = ["no counted limit says what" if name == SM_CLOCK else reason_in_words(name) for name in case.reasons]
+    said = (fmt.count(len(case.why), "sample"), fmt.listing(reasons), case.clocks(case.reasons))
+    return f"{_case(case.row)}: {'; '.join(part for part in said if part)}"
+
+
+def _cause(reason: str, reference_mhz: float | None) -> str:
+    """What the samples that `reason` marks were taken under."""
+    if reason != SM_CLOCK:
+        return f"while {reason_in_words(reason)} held the clocks back"
+    reference = f"{reference_mhz or 0:.0f}{fmt.NBSP}MHz"
+    below = f"at an SM clock more than {CLOCK_OFF * 100:g}{fmt.NBSP}% below the {reference} that this run could have"
+    return f"{below}, and no counted limit says why"
+
+
+def _partly(cases: list[MarkedCase], reason: str, cause: str, what: str) -> Caution:
+    """Cases of which `reason` marks some samples."""
+    held = [case.held(reason) for case in cases]
+    some = fmt.out_of(sum(held), sum(len(case.why) for case in cases), "sample")
+    text = f"{some} of {fmt.count(len(cases), what)} {'was' if sum(held) == 1 else 'were'} taken {cause}."
+    lines = []
+    for case, hits in zip(cases, held, strict=True):
+        said = (fmt.out_of(hits, len(case.why), "sample"), case.clocks((reason,)))
+        lines.append(f"{_case(case.row)}: {', '.join(part for part in said if part)}")
+    return Caution(level=Level.CAUTION, text=text, details=tuple(lines))
+
+
+def _at_moments(f: Figures) -> Iterator[Caution]:
+    """What held the clocks back when NVML was asked, where no counter tells of it: older runs have none at all."""
     by_reason: dict[str, list[tuple[Row, int, int]]] = defaultdict(list)
     for row in f.rows:
-        readings = [s.clock_event_reasons for t in row.measurement.trials for s in t.states]
-        known = [r for r in readings if r is not None]
-        for reason in sorted({name for each in known for name in each} - HARMLESS_REASONS):
-            by_reason[reason].append((row, sum(reason in each for each in known), len(known)))
+        known = [
+            (frozenset(s.clock_event_reasons), counted)
+            for t in row.measurement.trials
+            for counted in [counted_limits(t)]
+            for s in t.states
+            if s.clock_event_reasons is not None
+        ]
+        for reason in sorted({name for names, counted in known for name in names - counted} - HARMLESS_REASONS):
+            uncounted = [names for names, counted in known if reason not in counted]
+            by_reason[reason].append((row, sum(reason in names for names in uncounted), len(uncounted)))
     for reason, seen in by_reason.items():
         measured = sum(bool(t.states) for row in f.rows for t in row.measurement.trials[:1])
         text = f"Clocks were held back by {reason_in_words(reason)} in {fmt.out_of(len(seen), measured, 'case')}."
         lines = tuple(f"{_case(row)}: in {fmt.out_of(hits, total, 'reading')}" for row, hits, total in seen)
+        yield Caution(level=Level.CAUTION, text=text, details=lines)
+
+
+def _unsettled(f: Figures) -> Iterator[Caution]:
+    """Cases whose times were still moving when the first sample was taken, in some trial."""
+    looked = [row for row in f.rows if row.summary and any(t.settled is not None for t in row.measurement.trials)]
+    found = [(row, sum(t.settled is False for t in row.measurement.trials)) for row in looked]
+    lines = tuple(
+        f"{_case(row)}: in {fmt.out_of(missed, len(row.measurement.trials), 'trial')}"
+        for row, missed in found
+        if missed
+    )
+    if lines:
+        which = fmt.out_of(len(lines), len(looked), "case")
+        text = f"Times had not become steady before the first sample in {which}."
         yield Caution(level=Level.CAUTION, text=text, details=lines)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from harness.model import DeviceState
+from harness.throttling import CLOCK_OFF, reference_clock_mhz
 from reports import format as fmt
-from reports.cautions import HARMLESS_REASONS, reason_in_words
 from reports.figures import Figures, Row
-from reports.tables import Cell, Table, number, table, text
+from reports.held_back import HARMLESS_REASONS, counted_limits, held_ns, reason_in_words, value_range, watched_s
+from reports.tables import Cell, Column, Table, number, table, text
 
 BUCKETS = 160
 """Most points of a line along the run: a page holds summaries, not every reading."""
@@ -61,8 +62,16 @@ def limits_in(state: DeviceState) -> list[str]:
     return [r for r in state.clock_event_reasons or () if r not in HARMLESS_REASONS]
 
 
-def line(quantity: Quantity, states: list[DeviceState]) -> list[Point]:
-    """The quantity along the run, in at most `BUCKETS` points; empty where it was never read."""
+def line(
+    quantity: Quantity, states: list[DeviceState], growth_times_unix_s: frozenset[float] = frozenset()
+) -> list[Point]:
+    """The quantity along the run, in at most `BUCKETS` points; empty where it was never read.
+
+    Args:
+        quantity: what to read.
+        states: in order of time.
+        growth_times_unix_s: readings before which a limit's counter had grown.
+    """
     if not states:
         return []
     start, end = states[0].time_unix_s, states[-1].time_unix_s
@@ -72,17 +81,17 @@ def line(quantity: Quantity, states: list[DeviceState]) -> list[Point]:
         if quantity.read(state) is not None:
             place = min(int((state.time_unix_s - start) / width), BUCKETS - 1)
             buckets.setdefault(place, []).append(state)
-    return [_point(quantity, found, start) for found in buckets.values()]
+    return [_point(quantity, found, start, growth_times_unix_s) for found in buckets.values()]
 
 
-def _point(quantity: Quantity, states: list[DeviceState], start: float) -> Point:
+def _point(quantity: Quantity, states: list[DeviceState], start: float, growth_times_unix_s: frozenset[float]) -> Point:
     values = _values(quantity, states)
     return Point(
         seconds=statistics.fmean(s.time_unix_s for s in states) - start,
         low=min(values),
         middle=statistics.median(values),
         high=max(values),
-        held_back=any(limits_in(s) for s in states),
+        held_back=any(limits_in(s) or s.time_unix_s in growth_times_unix_s for s in states),
     )
 
 
@@ -93,9 +102,16 @@ def _values(quantity: Quantity, states: list[DeviceState]) -> list[float]:
 def device_tables(f: Figures) -> tuple[Table, ...]:
     """Quantities over the run, what held the clocks back, and both by problem and timer."""
     states = states_of(f.rows)
-    if not states:
+    if not states and not sample_clocks_mhz(f.rows):
         return ()
-    return (_quantities(states), _reasons(states), _by_place(f))
+    over_the_run = (_quantities(states), _reasons(f, states)) if states else ()
+    return (*over_the_run, _by_place(f))
+
+
+def sample_clocks_mhz(rows: Iterable[Row]) -> list[float]:
+    """SM clocks of all samples of these rows, by the device's own counters, where they were read."""
+    trials = (trial for row in rows for trial in row.measurement.trials)
+    return [mhz for trial in trials for mhz in trial.sample_clocks_mhz if mhz is not None]
 
 
 def _quantities(states: list[DeviceState]) -> Table:
@@ -124,22 +140,50 @@ def _why_unknown(quantity: Quantity, states: list[DeviceState]) -> str:
     return f"unknown: {fmt.line('; '.join(reasons))}"
 
 
-def _reasons(states: list[DeviceState]) -> Table:
+def _reasons(f: Figures, states: list[DeviceState]) -> Table:
+    """What held the clocks back: in how many readings, and for how long where a limit's counter has grown."""
     known = [s for s in states if s.clock_event_reasons is not None]
-    names = sorted({name for s in known for name in s.clock_event_reasons or ()})
+    held = held_ns(f.rows)
+    grown = {name for name, ns in held.items() if ns}
     rows: list[list[Cell | str]] = []
-    for name in names:
+    for name in sorted({name for s in known for name in s.clock_event_reasons or ()} | grown):
         hits = sum(name in (s.clock_event_reasons or ()) for s in known)
         words = "nothing ran at that moment" if name in HARMLESS_REASONS else reason_in_words(name)
-        rows.append([Cell(text=fmt.name(name)), words, f"{hits} of {len(known)}"])
+        time = [_milliseconds(held[name]) if name in held else fmt.NONE] if grown else []
+        rows.append([Cell(text=fmt.name(name)), words, f"{hits} of {len(known)}" if known else fmt.NONE, *time])
+    no_time = [fmt.NONE] if grown else []
+    rows += [[*row, *no_time] for row in _without_reasons(states)]
+    heads = [text("NVML's name"), text("in words"), number("readings")]
+    heads += [number("held back", "ms")] if grown else []
+    return table("Clock event reasons", heads, rows, _counters_note(f, held))
+
+
+def _without_reasons(states: list[DeviceState]) -> list[list[Cell | str]]:
+    """Readings that name nothing, and those that could not be had."""
+    known = [s for s in states if s.clock_event_reasons is not None]
     nothing = sum(not s.clock_event_reasons for s in known)
+    rows: list[list[Cell | str]] = []
     if nothing:
         rows.append(["(none)", "nothing held the clocks back", f"{nothing} of {len(known)}"])
     if len(known) < len(states):
         why = dict.fromkeys(s.unknown.get("clock_event_reasons", "no reason recorded") for s in states)
         unknown = f"unknown: {fmt.line('; '.join(why))}"
         rows.append(["(unknown)", Cell(text=unknown, mark="quiet"), f"{len(states) - len(known)} of {len(states)}"])
-    return table("Clock event reasons", [text("NVML's name"), text("in words"), number("readings")], rows)
+    return rows
+
+
+def _counters_note(f: Figures, held: dict[str, int]) -> str:
+    """What the limits' counters are about; "" where they were not read."""
+    if not held:
+        return ""
+    watched = f"in the {watched_s(f.rows):.1f}{fmt.NBSP}s in which cases were timed, warm-up included"
+    if not any(held.values()):
+        return f"By the driver's counters, no limit held the clocks back {watched}."
+    return f"Held back: by how much the driver's counters grew {watched}. Limits can hold at the same time."
+
+
+def _milliseconds(ns: int) -> str:
+    return fmt.significant(ns / 1e6, 3)
 
 
 def _by_place(f: Figures) -> Table:
@@ -147,20 +191,63 @@ def _by_place(f: Figures) -> Table:
     for row in f.rows:
         place = "floor" if row.problem not in f.problems else fmt.problem(row.problem)
         places.setdefault((place, row.way.label), []).append(row)
-    rows = []
+    counted = bool(sample_clocks_mhz(f.rows))
+    rows: list[list[Cell | str]] = []
     for (problem, way), found in places.items():
-        states = states_of(found)
-        if states:
-            held = dict.fromkeys(name for s in states for name in limits_in(s))
+        states, clocks = states_of(found), sample_clocks_mhz(found)
+        if states or clocks:
+            own = [_own_clock(clocks)] if counted else []
             ranges = [_range(quantity, states) for quantity in QUANTITIES]
-            rows.append([problem, way, *ranges, ", ".join(fmt.name(n) for n in held) or fmt.NONE])
+            rows.append([problem, way, *own, *ranges, _held_by(found)])
+    heads = [text("problem"), text("timer, cache"), *_clock_heads(counted), text("held back by")]
+    return table("By problem and timer", heads, rows, _clocks_note(f))
+
+
+def _clock_heads(counted: bool) -> list[Column]:
+    """Quantities as NVML reads them; before them, where it was read, the SM clock of the samples."""
     heads = [number(q.title, q.unit) for q in QUANTITIES]
-    return table("By problem and timer", [text("problem"), text("timer, cache"), *heads, text("held back by")], rows)
+    if not counted:
+        return heads
+    return [number("SM clock of samples", "MHz"), number(f"{QUANTITIES[0].title} by NVML", "MHz"), *heads[1:]]
+
+
+def _own_clock(clocks_mhz: list[float]) -> Cell:
+    """Median, with the lowest and the highest."""
+    if not clocks_mhz:
+        return Cell(text=fmt.NONE)
+    return Cell(text=f"{statistics.median(clocks_mhz):.0f}", note=value_range(clocks_mhz))
+
+
+def _clocks_note(f: Figures) -> str:
+    """What the SM clock of samples is held against, and why it is not known where a timer could not read it."""
+    trials = (t for row in f.rows for t in row.measurement.trials)
+    reasons = dict.fromkeys(t.unknown["sample_clocks_mhz"] for t in trials if "sample_clocks_mhz" in t.unknown)
+    why = fmt.line("; ".join(reasons))
+    reference_mhz = reference_clock_mhz(f.run.measurements)
+    if reference_mhz is None:
+        return f"The SM clock of samples is unknown: {why}." if why else ""
+    maximum = f.run.environment.get("max_sm_clock_mhz")
+    said = (
+        "SM clock of samples: by the device's own counters from a sample's start to its end; median, lowest–highest. "
+        f"Reference: {reference_mhz:.0f}{fmt.NBSP}MHz, the highest median of a trial; samples more than "
+        f"{CLOCK_OFF * 100:g}{fmt.NBSP}% below it are marked."
+    )
+    said += "" if maximum is None else f" The device's maximum by NVML: {maximum}{fmt.NBSP}MHz."
+    return f"{said} Where it was not read: {why}." if why else said
+
+
+def _held_by(rows: list[Row]) -> str:
+    """Limits with the time by their counters, then what only moments say."""
+    times = [f"{fmt.name(name)} ({_milliseconds(ns)}{fmt.NBSP}ms)" for name, ns in held_ns(rows).items() if ns]
+    trials = [(t, counted_limits(t)) for row in rows for t in row.measurement.trials]
+    seen = dict.fromkeys(
+        name for t, counted in trials for s in t.states for name in limits_in(s) if name not in counted
+    )
+    return ", ".join([*times, *(fmt.name(name) for name in seen)]) or fmt.NONE
 
 
 def _range(quantity: Quantity, states: list[DeviceState]) -> str:
     values = _values(quantity, states)
-    if not values:
-        return "unknown"
-    low, high = f"{min(values):.0f}", f"{max(values):.0f}"
-    return low if low == high else f"{low}–{high}"
+    if not states:
+        return fmt.NONE
+    return value_range(values) if values else "unknown"

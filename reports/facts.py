@@ -139,6 +139,9 @@ def method(f: Figures) -> tuple[tuple[str, str], ...]:
         f"{MIN_SAMPLES} to {MAX_SAMPLES} samples a case and trial: until the median is known to "
         f"±{fmt.percent(WANTED_ERROR)} within the trial, or {options.max_time_s:g}{fmt.NBSP}s are spent"
     )
+    alone = [fmt.name(t) for t in dict.fromkeys(w.timer for w in f.ways if w not in f.charted)]
+    if alone:
+        trials += f", and one of its own for {fmt.listing(alone)}, whose figures have one trial"
     rules = (("gate", GATE), ("stop rule", stop), ("trials", f"{trials}; {INTERVALS}"), ("bandwidth", BYTES))
     return (*timer_lines, *cache_lines, *rules)
 

@@ -6,18 +6,22 @@ A ratio is only ever taken between two kernels on one problem, by one timer, fro
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.model import Cache, Measurement, Problem, Role, Run, Verdict, Word
 from harness.roofline import bandwidth_gb_per_s
 from harness.stats import Interval, Summary, speedup, summarize
-from harness.timing import HEADLINE
+from harness.timing import HEADLINE, Crew, Purpose, timers
 
 BASELINE = "torch.matmul"
 """What every kernel is compared with."""
 
 FLOOR_MATTERS_NS = 10_000
 """Below it the timer's own cost is a visible part of a figure, so the floor stands beside it."""
+
+
+MOST_OPEN = 4
+"""Ways of timing that are shown side by side; of more, the headline timer's lead and the rest is folded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +80,14 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Everything that the page and the terminal show of a run's measurements."""
+    """Everything that the page and the terminal show of a run's measurements.
+
+    The selfcheck's timers are not among them: the selfcheck's own table says what they found.
+    """
 
     run: Run
     rows: tuple[Row, ...]
-    """In order of measuring, floors included."""
+    """In order of measuring, floors included; other projects' timers are in `peers` alone."""
     problems: tuple[Problem, ...]
     """In order of appearance; the floors' dummy problem is not one."""
     kernels: tuple[str, ...]
@@ -93,6 +100,32 @@ class Figures:
     """What the timer itself costs: the `empty` kernel's figures."""
     limit: str | None
     """Name of the limit kernel, None if it was not measured."""
+    peers: tuple[Row, ...]
+    """Other projects' timers, floors included: to be set beside ours, and nowhere else."""
+
+    @property
+    def charted(self) -> tuple[Way, ...]:
+        """Ways with figures of every trial. A timer in a worker of its own has one trial: evidence, no headline."""
+        alone = {name for name, timer in timers().items() if timer.crew is not Crew.EVERY}
+        led_by = self.headline.timer if self.headline else None
+        return tuple(w for w in self.ways if w.timer not in alone or w.timer == led_by)
+
+    @property
+    def leading(self) -> tuple[Way, ...]:
+        """Ways that are shown at once: all where they are few, else the headline timer's."""
+        if len(self.ways) <= MOST_OPEN:
+            return self.ways
+        return tuple(w for w in self.ways if w.timer == (self.headline or self.ways[0]).timer)
+
+    @property
+    def folded(self) -> tuple[Way, ...]:
+        """The other ways."""
+        return tuple(w for w in self.ways if w not in self.leading)
+
+    def by(self, ways: Iterable[Way]) -> Figures:
+        """The same run as if it had been timed in these ways alone."""
+        kept = tuple(ways)
+        return replace(self, rows=tuple(r for r in self.rows if r.way in kept), ways=kept)
 
     def passed(self, way: Way) -> tuple[Row, ...]:
         """Rows with figures by one way of timing, without the floor, by problem, then kernel."""
@@ -108,7 +141,7 @@ def figures(run: Run) -> Figures:
     """Compute every figure of `run`."""
     by_case = {(m.case.problem, way_of(m), m.case.kernel): m for m in run.measurements}
     limits = {(m.case.problem, way_of(m)): m for m in run.measurements if m.case.role is Role.LIMIT}
-    rows = tuple(_row(m, by_case, limits) for m in run.measurements)
+    rows = _rows_for(Purpose.BENCH, run, by_case, limits)
     measured = [r for r in rows if r.role is not Role.FLOOR]
     ways = _ways(r.way for r in rows)
     return Figures(
@@ -120,7 +153,14 @@ def figures(run: Run) -> Figures:
         headline=next((w for w in ways if any(r.way == w and r.summary for r in measured)), None),
         floors={r.way: r.summary for r in rows if r.role is Role.FLOOR and r.summary is not None},
         limit=next((r.kernel for r in rows if r.role is Role.LIMIT), None),
+        peers=_rows_for(Purpose.PEER, run, by_case, limits),
     )
+
+
+def purpose_of(timer: str) -> Purpose:
+    """What a timer is for; one that this version does not know was of the bench."""
+    known = timers().get(timer)
+    return known.purpose if known else Purpose.BENCH
 
 
 def way_of(measurement: Measurement) -> Way:
@@ -133,6 +173,16 @@ def verdict_of(measurement: Measurement) -> Verdict:
     if not measurement.trials:
         return Verdict(word=Word.NOT_MEASURED, reason="no trial of it ended")
     return measurement.verdict
+
+
+def _rows_for(
+    purpose: Purpose,
+    run: Run,
+    by_case: dict[tuple[Problem, Way, str], Measurement],
+    limits: dict[tuple[Problem, Way], Measurement],
+) -> tuple[Row, ...]:
+    wanted = {timer for timer in {m.case.timer for m in run.measurements} if purpose_of(timer) is purpose}
+    return tuple(_row(m, by_case, limits) for m in run.measurements if m.case.timer in wanted)
 
 
 def _row(

@@ -20,6 +20,7 @@ NONE = "–"
 
 LONGEST_NAME = 80
 LONGEST_LINE = 400
+LONGEST_CODE = 4000
 
 
 def significant(value: float, digits: int = 4) -> str:
@@ -67,6 +68,20 @@ def microseconds_pm(interval: Interval) -> str:
 def signed_percent(fraction: float) -> str:
     """A deviation in %, with sign: `+0.42 %`."""
     return f"{fraction * 100:+.2f}{NBSP}%".replace("-", "−")
+
+
+def signed_percent_figure(fraction: float) -> str:
+    """A difference in % without its unit: `+0.4`, `−12`."""
+    return f"{_sign(fraction)}{percent_figure(abs(fraction))}"
+
+
+def signed_microseconds_figure(ns: float) -> str:
+    """A difference in µs without its unit: `+0.012`, `−1.340`."""
+    return f"{_sign(ns)}{microseconds_figure(abs(ns))}"
+
+
+def _sign(value: float) -> str:
+    return "−" if value < 0 else "+"
 
 
 def times_figure(ratio: float, decimals: int = 2) -> str:
@@ -172,6 +187,17 @@ def name(text: str) -> str:
 def line(text: str) -> str:
     """A line of text fit to be shown, as `name` but longer."""
     return _visible(text, LONGEST_LINE)
+
+
+def code(text: str) -> str:
+    """A demangled name, which is long, fit to be shown."""
+    return _visible(text, LONGEST_CODE)
+
+
+def extents(of: tuple[int, ...]) -> str:
+    """A grid or a block without the dimensions that are 1 from there on: `512`, `64×8`."""
+    used = max((i for i, extent in enumerate(of, start=1) if extent != 1), default=1)
+    return "×".join(str(extent) for extent in of[:used])
 
 
 def problem(which: Problem) -> str:

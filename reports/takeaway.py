@@ -72,10 +72,10 @@ def limit_takeaway(f: Figures) -> str:
 
 
 def floor_note(f: Figures) -> str:
-    """The timers' floors, where a figure is short enough for them to matter."""
+    """The floors of the ways of timing that lead, where a figure is short enough for them to matter."""
     short = {r.way for r in f.rows if r.role is not Role.FLOOR and r.summary and is_short(r)}
     said = [
-        f"{fmt.microseconds_pm(f.floors[w].median_ns)} by {w.label}" for w in f.ways if w in short and w in f.floors
+        f"{fmt.microseconds_pm(f.floors[w].median_ns)} by {w.label}" for w in f.leading if w in short and w in f.floors
     ]
     if not said:
         return ""

@@ -13,9 +13,7 @@ from reports import format as fmt
 from reports.cautions import Level, cautions, is_wide
 from reports.figures import BASELINE, Figures, Row, figures
 from reports.takeaway import floor_note, side, takeaway
-
-WAYS_A_TABLE = 4
-"""Ways of timing side by side; more go into a table below."""
+from reports.terminal_sections import sections
 
 LONGEST_NAME = 20
 """Of a kernel, in characters; a longer one takes more lines."""
@@ -27,7 +25,9 @@ MOST_DETAILS = 3
 
 
 def summary_table(run: Run) -> RenderableType:
-    """Every case of `run` by problem and kernel: median µs ±%, GB/s, × torch.matmul, or why there is no figure.
+    """The end of a bench: figures by problem and kernel, what else there is to say of them, cautions, the takeaway.
+
+    Of many ways of timing the headline timer's alone are shown; a line says that the page has the others.
 
     Args:
         run: with its samples.
@@ -37,25 +37,32 @@ def summary_table(run: Run) -> RenderableType:
         return Group(*_warnings(f), Text(), Text(takeaway(f)))
     parts: list[RenderableType] = [Text(HEADS, style="dim")]
     for problem in f.problems:
-        parts += [Text(f"\n{fmt.problem(problem)}", style="bold"), *_tables(f, problem)]
+        parts += [Text(f"\n{fmt.problem(problem)}", style="bold"), _table(f, problem)]
     closing = [line for line in (takeaway(f), floor_note(f)) if line]
+    parts += [*_left_out(f), *sections(f)]
     return Group(*parts, Text(), *_warnings(f), Text(), *(Text(line) for line in closing))
 
 
-def _tables(f: Figures, problem: Problem) -> Iterator[Table]:
-    """One table for every few ways of timing; all problems' columns stand below each other."""
+def _table(f: Figures, problem: Problem) -> Table:
+    """All problems' columns stand below each other."""
     widest = min(LONGEST_NAME, max(len(fmt.name(kernel)) for kernel in f.kernels))
-    for start in range(0, len(f.ways), WAYS_A_TABLE):
-        ways = f.ways[start : start + WAYS_A_TABLE]
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        table.add_column("kernel", width=widest, overflow="fold")
-        for way in ways:
-            table.add_column(way.label, justify="right", min_width=13, no_wrap=True)
-        for kernel in f.kernels:
-            rows = [f.find(kernel, problem, way) for way in ways]
-            if any(row is not None and row.verdict.word is not Word.UNSUPPORTED for row in rows):
-                table.add_row(Text(fmt.name(kernel)), *(_cell(row, "  " if len(ways) <= 2 else "\n") for row in rows))
-        yield table
+    ways = f.leading
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("kernel", width=widest, overflow="fold")
+    for way in ways:
+        table.add_column(way.label, justify="right", min_width=13, no_wrap=True)
+    for kernel in f.kernels:
+        rows = [f.find(kernel, problem, way) for way in ways]
+        if any(row is not None and row.verdict.word is not Word.UNSUPPORTED for row in rows):
+            table.add_row(Text(fmt.name(kernel)), *(_cell(row, "  " if len(ways) <= 2 else "\n") for row in rows))
+    return table
+
+
+def _left_out(f: Figures) -> Iterator[Text]:
+    """Where the figures of the other timers are."""
+    if f.folded:
+        timers = fmt.listing([fmt.name(timer) for timer in dict.fromkeys(way.timer for way in f.folded)])
+        yield Text(f"\nTimed by {timers} too: the page has those figures.", style="dim")
 
 
 def _warnings(f: Figures) -> Iterator[Text]:

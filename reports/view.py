@@ -6,16 +6,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from harness.model import Run
+from harness.model import Problem, Run
 from reports import format as fmt
 from reports.cases import case_table
-from reports.cautions import Caution, cautions
+from reports.cautions import Caution, Level, cautions
 from reports.device import device_tables
+from reports.device_kernels import DeviceKernels, device_kernels_view
 from reports.facts import BuildView, build_views, command, environment_tables, method
 from reports.figures import Figures, figures
 from reports.launch_rate import LaunchRate, launch_rate
+from reports.selfcheck import Selfcheck, failures, selfcheck_view
+from reports.side_by_side import SideBySide, side_by_side
 from reports.tables import Table
 from reports.takeaway import floor_note, limit_takeaway, takeaway
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cases:
+    """The full table of one problem."""
+
+    title: str
+    open: Table
+    """By the ways of timing that lead."""
+    folded: Table | None
+    """By the others; None where there are none."""
+    summary: str
+    """What is folded, with its number of rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +50,12 @@ class View:
     """What the timers themselves cost; "" where it was not measured or matters to no figure."""
     kernels: tuple[tuple[str, str], ...]
     """(name, design in a line)."""
-    cases: tuple[Table, ...]
+    cases: tuple[Cases, ...]
     """The full table, one a problem."""
     launch_rate: LaunchRate | None
+    side_by_side: SideBySide | None
+    selfcheck: Selfcheck | None
+    device_kernels: DeviceKernels | None
     device: tuple[Table, ...]
     environment: tuple[Table, ...]
     builds: tuple[BuildView, ...]
@@ -58,13 +77,16 @@ def view(run: Run, files: Sequence[tuple[str, int]] = ()) -> View:
         figures=f,
         title=f"SGEMV on {_device(run)}",
         lede=lede(f),
-        cautions=cautions(f),
+        cautions=all_cautions(f),
         takeaway=takeaway(f),
         limit_takeaway=limit_takeaway(f),
         floor_note=floor_note(f),
         kernels=tuple((k, fmt.line(run.kernels.get(k, "no summary recorded"))) for k in f.kernels),
-        cases=tuple(case_table(f, p) for p in f.problems),
+        cases=tuple(_cases(f, p) for p in f.problems),
         launch_rate=launch_rate(f),
+        side_by_side=side_by_side(f),
+        selfcheck=selfcheck_view(f),
+        device_kernels=device_kernels_view(f),
         device=device_tables(f),
         environment=environment_tables(run),
         builds=build_views(run),
@@ -74,20 +96,38 @@ def view(run: Run, files: Sequence[tuple[str, int]] = ()) -> View:
     )
 
 
+def all_cautions(f: Figures) -> tuple[Caution, ...]:
+    """What to know before the figures, the selfcheck's failures among it; the gravest first."""
+    order = list(Level)
+    return tuple(sorted((*cautions(f), *failures(f)), key=lambda c: order.index(c.level)))
+
+
+def _cases(f: Figures, problem: Problem) -> Cases:
+    led = case_table(f.by(f.leading), problem)
+    folded = case_table(f.by(f.folded), problem) if f.folded else None
+    timers = fmt.listing([fmt.name(timer) for timer in dict.fromkeys(way.timer for way in f.folded)])
+    summary = f"By {timers}: {fmt.count(len(folded.rows), 'row')}" if folded else ""
+    return Cases(title=led.caption, open=led, folded=folded, summary=summary)
+
+
 def lede(f: Figures) -> str:
     """What ran where and when, in one sentence."""
     run, env = f.run, f.run.environment
     software = [f"{what} {env.get(key)}" for what, key in _SOFTWARE if env.get(key) is not None]
     where = _device(run) + (f" ({fmt.line(', '.join(software))})" if software else "")
-    by_timer: dict[str, list[str]] = {}
-    for way in f.ways:
-        by_timer.setdefault(fmt.name(way.timer), []).append(way.cache)
-    timed = fmt.listing([f"{timer} ({' and '.join(caches)})" for timer, caches in by_timer.items()])
+    timed = fmt.listing([_timed(f, timer) for timer in dict.fromkeys(way.timer for way in f.ways)])
     what = f"{fmt.count(len(f.kernels), 'kernel')} on {fmt.count(len(f.problems), 'problem')}"
     return (
         f"{where}: {what}, timed by {timed or 'nothing'}, {fmt.count(run.options.trials, 'trial')} each, on "
         f"{fmt.moment(run.started_utc)}, in {_duration(run)}."
     )
+
+
+def _timed(f: Figures, timer: str) -> str:
+    """A timer with its states of the cache, and that it had one trial where the others had more."""
+    said = " and ".join(way.cache for way in f.ways if way.timer == timer)
+    trials = max((len(row.measurement.trials) for row in f.rows if row.way.timer == timer), default=0)
+    return f"{fmt.name(timer)} ({said}{', one trial' if trials == 1 < f.run.options.trials else ''})"
 
 
 _SOFTWARE = (("driver", "driver_version"), ("CUDA", "cuda_runtime_version"), ("torch", "torch_version"))

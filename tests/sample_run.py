@@ -40,7 +40,8 @@ KERNELS = {
     "empty": "does nothing",
 }
 ROLES = {"read": Role.LIMIT, "empty": Role.FLOOR}
-FLOOR_NS = {"graph": 690.0, "async": 3900.0}
+FLOOR_NS = {"graph": 690.0, "async": 3900.0, "sync": 9400.0, "profiler": 640.0, "do_bench": 4100.0, "nvbench": 3700.0}
+FLOOR_NS |= {"event": 2900.0, "event-read": 2900.0, "event-memset": 3300.0}
 FACTOR = {"torch.matmul": 1.32, "sgemv_k32_f32": 1.13, "sgemv_k128_f32x4": 1.03, "sgemv_k16_f32": 1.02, "read": 1.0}
 HOST_NS = {"torch.matmul": 8900.0, "read": 4600.0}
 
@@ -221,7 +222,7 @@ def _verdict(case: Case) -> Verdict:
 
 def _trial(case: Case, place: int, trial: int, samples: int) -> TrialResult:
     luck = random.Random(f"{case.id}/{trial}")  # noqa: S311 - wanted: the same numbers every time
-    typical = typical_ns(case) * luck.gauss(1, 0.0015 if case.timer == "graph" else 0.02)
+    typical = typical_ns(case) * luck.gauss(1, 0.02 if case.timer in ("async", "sync") else 0.0015)
     if case.kernel == "sgemv_k32_f32" and case.problem.k == 128 and case.timer == "graph" and trial % 2:
         typical *= 1.065  # a second state, as small kernels have
     ns = tuple(round(typical * luck.gauss(1, 0.002), 3) for _ in range(samples))
@@ -242,11 +243,14 @@ def _trial(case: Case, place: int, trial: int, samples: int) -> TrialResult:
 def typical_ns(case: Case) -> float:
     """The time around which a case's samples lie: floor + bytes over a bandwidth, or the host's cost of a launch."""
     if case.role is Role.FLOOR:
-        return FLOOR_NS[case.timer]
-    bandwidth = 4400.0 if case.cache is Cache.COLD else 7000.0
+        return FLOOR_NS.get(case.timer, FLOOR_NS["graph"])
+    latency, bandwidth = (850.0, 4400.0) if case.cache is Cache.COLD else (740.0, 7000.0)
     traffic = 4 * (case.problem.m * case.problem.k + case.problem.k + case.problem.m) / bandwidth
-    device = 690.0 + (850.0 + traffic) * FACTOR.get(case.kernel, 1.2)
-    return device if case.timer == "graph" else max(device, HOST_NS.get(case.kernel, 4300.0))
+    device = 690.0 + (latency + traffic) * FACTOR.get(case.kernel, 1.2)
+    if case.timer in ("async", "sync"):
+        host = HOST_NS.get(case.kernel, 4300.0) + FLOOR_NS[case.timer] - FLOOR_NS["async"]
+        return max(device, host)
+    return device + FLOOR_NS.get(case.timer, FLOOR_NS["graph"]) - FLOOR_NS["graph"]
 
 
 def _state(case: Case, time_unix_s: float, luck: random.Random) -> DeviceState:

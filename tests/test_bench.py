@@ -8,19 +8,36 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import filelock
 import psutil
+import pynvml
 import pytest
 
-from harness.bench import FLOOR_PROBLEM, Bench, cases_for
+from harness.bench import EVERY_WORKER, FLOOR_PROBLEM, Bench, cases_for
 from harness.draft import JOURNAL, Draft
 from harness.errors import CommandError, Exit
-from harness.model import Cache, Case, Measurement, Options, Problem, TrialResult, Word
+from harness.model import (
+    Cache,
+    Case,
+    DeviceState,
+    Measurement,
+    Options,
+    Problem,
+    Role,
+    TrialResult,
+    Verdict,
+    Word,
+)
 from harness.store import Store, load, verify
-from tests import planted_kernels
+from harness.timing import host
+from harness.trial import Worker
+from tests import planted_kernels, planted_timers
+from tests.fake_nvml import FakeGpu, FakeNvml
 from tests.sample_run import empty_run, gpu_run
 
 ROOT = Path(__file__).parents[1]
@@ -43,14 +60,14 @@ class Measured:
 
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
-        self.seen: list[tuple[Case, TrialResult]] = []
+        self.seen: list[Measurement] = []
         self.cases = [*cases(ALL), *(replace(each, problem=PROBLEM) for each in cases(["segfaults", "right"]))]
         self.cases[-1] = replace(self.cases[-1], problem=Problem(m=1, k=1))
         bench = Bench(
             registry=planted_kernels,
             store=self.store,
             options=options(),
-            on_result=lambda case, result: self.seen.append((case, result)),
+            on_measured=self.seen.append,
         )
         with bench as started:
             (started.kept / "note.txt").write_text("kept")
@@ -98,10 +115,9 @@ def test_verdicts_of_a_bench(measured: Measured) -> None:
     ]
 
 
-def test_every_trial_is_told(measured: Measured) -> None:
-    """In order, as it ends: that is what progress is made of."""
-    told = [(case, result) for m in measured.measurements for case, result in ((m.case, t) for t in m.trials)]
-    assert measured.seen == told
+def test_every_measurement_is_told_once(measured: Measured) -> None:
+    """In order, with all its trials, whatever its verdict: that is what progress is made of."""
+    assert measured.seen == measured.measurements
     assert [t.trial for t in measured.measurements[0].trials] == [0, 1]
 
 
@@ -114,6 +130,120 @@ def test_the_journal_had_a_line_a_measurement(measured: Measured) -> None:
 def test_a_cpu_run_says_so_first(measured: Measured) -> None:
     """Nobody shall take it for GPU numbers."""
     assert load(measured.folder).warnings[0].startswith("These are CPU numbers: no CUDA device was used")
+
+
+def on_gpu(fake: FakeNvml, naps: list[float] | None = None, **facts: str) -> Bench:
+    """A bench about to measure on the GPU with these facts; its one worker, number 13, idles."""
+    sleep = (naps if naps is not None else []).append
+    bench = Bench(registry=planted_kernels, store=Store(Path()), options=options(device="cuda:0"), sleep=sleep)
+    bench._device_type = "cuda"
+    bench._pool = SimpleNamespace(pids=[13])  # type: ignore[assignment]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "pynvml", fake)
+        bench._device = bench._find_device(facts or {"gpu_uuid": fake.gpus[0].uuid})
+    return bench
+
+
+def warned(bench: Bench) -> list[str]:
+    return list(bench._warnings(dirty=False))
+
+
+BUSY = "The GPU was already busy (37 % by NVML) before the first sample, while no worker of this bench ran."
+NUMBERED_OTHERWISE = {90013: "python3"}
+"""Processes as a container's driver numbers them."""
+
+
+def test_a_gpu_of_our_own_has_no_warning() -> None:
+    """It is asked at once and waited for in no case."""
+    naps: list[float] = []
+    assert warned(on_gpu(FakeNvml([FakeGpu(processes={13: "python3"}, utilization_percent=9)]), naps)) == []
+    assert naps == []
+
+
+@pytest.mark.parametrize("processes", [NUMBERED_OTHERWISE, {}, {13: "python3"}])
+def test_a_gpu_that_others_keep_busy_is_named_before_the_first_sample(processes: dict[int, str]) -> None:
+    """Though NVML names nobody else: where a container hides who it is, the utilization tells."""
+    naps: list[float] = []
+    gpu = FakeGpu(processes=processes, utilization_percent=37)
+    assert warned(on_gpu(FakeNvml([gpu]), naps)) == [BUSY]
+    assert naps == [1, 1]
+
+
+def test_the_end_of_our_own_start_up_is_not_taken_for_others() -> None:
+    """The counter averages over up to a second: it is given time to fall."""
+    gpu = FakeGpu(utilization_percent=80)
+    bench = on_gpu(FakeNvml([gpu]))
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        gpu.utilization_percent = 0
+
+    bench.sleep = sleep
+    assert warned(bench) == []
+    assert naps == [1]
+
+
+def test_other_processes_are_named() -> None:
+    """By name, and once: that the GPU is busy then says no more."""
+    gpu = FakeGpu(processes={13: "python3", 812: "/opt/trainer"}, utilization_percent=99)
+    assert warned(on_gpu(FakeNvml([gpu]))) == ["Other processes used this GPU when the run began: trainer (pid 812)."]
+
+
+def test_whether_others_use_the_gpu_cannot_be_told() -> None:
+    """Neither who nor whether: said so. A driver that lists our own processes alone, as on MIG, has told."""
+    errors = {"nvmlDeviceGetUtilizationRates": pynvml.NVML_ERROR_NOT_SUPPORTED}
+    assert warned(on_gpu(FakeNvml([FakeGpu(processes={13: "python3"}, errors=errors)]))) == []
+    (line,) = warned(on_gpu(FakeNvml([FakeGpu(processes=NUMBERED_OTHERWISE, errors=errors)])))
+    assert line == (
+        "Whether others used this GPU when the run began is not known: the driver numbers processes otherwise than "
+        "this container does; nvmlDeviceGetUtilizationRates: Not Supported."
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, "the NVML library (libnvidia-ml.so.1) does not load"),
+        (pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "the NVIDIA driver's libraries and its kernel module differ"),
+        (pynvml.NVML_ERROR_NO_PERMISSION, "NVML does not start: Insufficient Permissions"),
+    ],
+)
+def test_a_gpu_without_nvml_is_measured_with_a_warning(error: int, words: str) -> None:
+    """One line says what is not known and why; there are no readings."""
+    bench = on_gpu(FakeNvml(init_error=error))
+    (line,) = warned(bench)
+    assert line.startswith(f"Clocks, temperature and power are unknown: {words}")
+    assert bench._read_state() is None
+
+
+def test_reordered_gpus_by_uuid() -> None:
+    """CUDA_VISIBLE_DEVICES=GPU-bbbbbbbb…,GPU-aaaaaaaa…: torch's first GPU is NVML's second.
+
+    Its worker tells the UUID; warnings and readings are then of that GPU and not of the idle one at its index.
+    """
+    first = FakeGpu(uuid="GPU-aaaaaaaa-0000-0000-0000-000000000000", bus_id="00000000:1B:00.0")
+    second = FakeGpu(
+        uuid="GPU-bbbbbbbb-0000-0000-0000-000000000000",
+        bus_id="00000000:43:00.0",
+        sm_clock_mhz=1215,
+        processes={13: "python3", 812: "trainer"},
+    )
+    bench = on_gpu(FakeNvml([first, second]), gpu_uuid=second.uuid.removeprefix("GPU-"), gpu_pci_bus_id=second.bus_id)
+    assert warned(bench) == ["Other processes used this GPU when the run began: trainer (pid 812)."]
+    state = bench._read_state()
+    assert state is not None
+    assert state.sm_clock_mhz == 1215
+
+
+def test_warnings_are_known_before_the_first_case(tmp_path: Path) -> None:
+    """Those of the run, for whoever waits for it."""
+    with Bench(registry=planted_kernels, store=Store(tmp_path), options=options(trials=1)) as bench:
+        assert bench.warnings[0].startswith("These are CPU numbers")
+        bench.measure(cases(["right"])[0])
+        folder = bench.publish()
+    assert folder is not None
+    assert load(folder).warnings == bench.warnings
 
 
 def test_nothing_is_left_behind(measured: Measured) -> None:
@@ -202,7 +332,7 @@ bench = Bench(registry=planted_kernels, store=Store(Path(sys.argv[1])), options=
 with bench as started:
     print(*started._pool.pids, flush=True)
     for case in cases(["floor", "right", "reads"]):
-        print(hash(bench.measure(case)) and case.kernel, flush=True)
+        print(bench.measure(case).case.kernel, flush=True)
     print("hanging", flush=True)
     bench.measure(cases(["hangs"])[0])
 """
@@ -459,3 +589,142 @@ def test_interrupting_a_case_keeps_those_before_it(tmp_path: Path) -> None:
     folder = started.publish(partial=True)
     assert folder is not None
     assert [m.case.kernel for m in load(folder).measurements] == ["right"]
+
+
+@pytest.fixture
+def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parent knows the timers that its workers plant."""
+    monkeypatch.setattr(host, "TIMERS", planted_timers.planted())
+
+
+OTHER_PROBLEM = Problem(m=7, k=10)
+
+
+def case_of(timer: str, kernel: str = "right", problem: Problem = PROBLEM, cache: Cache = Cache.HOT) -> Case:
+    return Case(kernel=kernel, role=Role.GEMV, problem=problem, timer=timer, cache=cache)
+
+
+def planted_bench(root: Path, **changes: object) -> Bench:
+    return Bench(registry=planted_timers, store=Store(root), options=options(**changes))
+
+
+@pytest.mark.usefixtures("_planted")
+def test_every_crew_has_its_workers(tmp_path: Path) -> None:
+    """The samples are process ids. Trials keep theirs for all cases; the first one's goes on alone; others are new."""
+    with planted_bench(tmp_path) as bench:
+        first, second = (t.samples_ns[0] for t in bench.measure(case_of("every")).trials)
+        assert (first, second) == tuple(bench._pool.pids)
+        assert bench.measure(case_of("every")).samples_ns == (first, second)
+
+        assert bench.measure(case_of("alone")).samples_ns == (first,)
+        assert tuple(bench._pool.pids) == (first,)
+        assert not psutil.pid_exists(int(second))
+        assert bench.measure(case_of("alone")).samples_ns == (first,)
+
+        (fresh,) = bench.measure(case_of("fresh")).samples_ns
+        assert tuple(bench._pool.pids) == (fresh,)
+        assert not psutil.pid_exists(int(first))
+        assert bench.measure(case_of("fresh", problem=OTHER_PROBLEM)).samples_ns == (fresh,)
+        (other,) = bench.measure(case_of("fresh too")).samples_ns
+        assert not psutil.pid_exists(int(fresh))
+
+        third, fourth = bench.measure(case_of("every")).samples_ns
+        assert tuple(bench._pool.pids) == (third, fourth)
+        last = bench.measure(case_of("fresh")).samples_ns[0]
+        assert len({first, second, fresh, other, third, fourth, last}) == 7
+    assert not psutil.pid_exists(int(last))
+
+
+@pytest.mark.usefixtures("_planted")
+def test_the_last_one_without_every_worker_before_it(tmp_path: Path) -> None:
+    """After a timer with a process of its own, whose process is not taken for the first trial's."""
+    with planted_bench(tmp_path) as bench:
+        (fresh,) = bench.measure(case_of("fresh")).samples_ns
+        (alone,) = bench.measure(case_of("alone")).samples_ns
+        assert tuple(bench._pool.pids) == (alone,)
+    assert alone != fresh
+
+
+@pytest.mark.usefixtures("_planted")
+def test_a_worker_that_dies_alone_is_replaced(tmp_path: Path) -> None:
+    """The next case finds one, and still only one."""
+    with planted_bench(tmp_path) as bench:
+        (before,) = bench.measure(case_of("alone")).samples_ns
+        assert bench.measure(case_of("alone", "exits")).verdict.word is Word.CRASHED
+        (after,) = bench.measure(case_of("alone")).samples_ns
+        assert tuple(bench._pool.pids) == (after,)
+    assert after != before
+
+
+@pytest.mark.usefixtures("_planted")
+def test_a_variant_is_chosen_once(tmp_path: Path) -> None:
+    """By the first timer of a problem; the others measure that one, in whatever worker."""
+    with planted_bench(tmp_path) as bench:
+
+        def found(timer: str, problem: Problem) -> set[str | None]:
+            return {t.variant for t in bench.measure(case_of(timer, "two_ways", problem)).trials}
+
+        assert found("likes one", PROBLEM) == {"one"}
+        assert found("likes other", PROBLEM) == {"one"}
+        assert found("likes other", OTHER_PROBLEM) == {"other"}
+        assert found("likes one", OTHER_PROBLEM) == {"other"}
+        assert found("likes other, fresh", PROBLEM) == {"one"}
+
+
+class FakePool:
+    """Answers as a pool, each time with another variant where it is let choose."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, str | None]] = []
+
+    def measure(
+        self, _case: Case, trial: int, _max_time_s: float, _read_state: object, variant: str | None
+    ) -> TrialResult:
+        """Right, in no time."""
+        self.asked.append((trial, variant))
+        passed = Verdict(word=Word.PASSED)
+        chosen = variant or f"chosen by ask {len(self.asked)}"
+        return TrialResult(trial=trial, verdict=passed, samples_ns=(1.0,), variant=chosen)
+
+
+def test_later_trials_measure_the_first_ones_variant() -> None:
+    """Whatever they would have found the fastest; cold and hot operands may want different ones."""
+    bench = Bench(registry=planted_timers, store=Store(Path()), options=options(trials=3))
+    bench._device_type, bench._kernels, bench._lost, bench._variants = "cpu", planted_timers.kernels(), {}, {}
+    bench._stage, bench._draft = EVERY_WORKER, SimpleNamespace(append=lambda _: None)  # type: ignore[assignment]
+    pool = bench._pool = FakePool()  # type: ignore[assignment]
+    for cache in (Cache.HOT, Cache.COLD):
+        bench.measure(case_of("async", "two_ways", cache=cache))
+    bench.measure(case_of("sync", "two_ways"))
+    first, second = "chosen by ask 1", "chosen by ask 4"
+    hot, cold, again = [None, first, first], [None, second, second], [first] * 3
+    assert pool.asked == [(i % 3, variant) for i, variant in enumerate([*hot, *cold, *again])]
+
+
+@pytest.mark.usefixtures("_planted")
+def test_the_device_is_not_read_where_a_timer_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVML is left alone, so that a case can show what reading it costs; else it is read to the end of the last one."""
+    readings: list[DeviceState] = []
+
+    def read() -> DeviceState:
+        readings.append(DeviceState(time_unix_s=time.time()))
+        return readings[-1]
+
+    with planted_bench(tmp_path, trials=1) as bench:
+        monkeypatch.setattr(bench, "_read_state", read)
+        (unwatched,) = bench.measure(case_of("naps unwatched")).trials
+        assert (readings, unwatched.states) == ([], ())
+        (watched,) = bench.measure(case_of("naps")).trials
+        assert watched.states == tuple(readings)
+    began, ended = watched.sample_times_unix_s
+    assert any(began <= state.time_unix_s < ended for state in watched.states)
+    assert watched.states[-1].time_unix_s >= ended
+
+
+@pytest.mark.usefixtures("_planted")
+def test_the_phase_says_whether_a_timer_is_watched() -> None:
+    """It is all that the parent goes by."""
+    for timer, phase in (("naps", "timing"), ("naps unwatched", "timing unwatched")):
+        said: list[dict[str, str]] = []
+        Worker(planted_timers.kernels(), "cpu", said.append, 1.0).measure(case_of(timer), 0, 0.002)
+        assert [each["phase"] for each in said] == ["operands", "gate", "variants", phase, "recheck"]

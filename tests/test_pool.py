@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from harness.model import Cache, Case, DeviceState, Problem, TrialResult, Word
+from harness.model import Cache, Case, DeviceState, Problem, TrialResult, Verdict, Word
 from harness.pool import ROOT, Pool, WorkerLost, WorkerSpec
 from tests import planted_kernels
 
@@ -173,10 +173,11 @@ def test_a_worker_that_died_between_cases_is_replaced(pool: Pool) -> None:
 
 def test_the_protocol_in_plain_lines() -> None:
     """One JSON object a line, whatever the kernel prints: phases, then a result; the worker ends with its input."""
+    asked = {"max_time_s": 0.002, "variant": None}
     requests = [
         {"facts": {}},
-        {"measure": {"case": case("prints_a_lot").to_dict(), "trial": 7, "max_time_s": 0.002}},
-        {"measure": {"case": case("drops_the_last_element").to_dict(), "trial": 7, "max_time_s": 0.002}},
+        {"measure": {"case": case("prints_a_lot").to_dict(), "trial": 7, **asked}},
+        {"measure": {"case": case("drops_the_last_element").to_dict(), "trial": 7, **asked}},
     ]
     done = subprocess.run(
         [sys.executable, "-m", "harness.trial", "--registry", REGISTRY, "--device", "cpu"],
@@ -195,3 +196,112 @@ def test_the_protocol_in_plain_lines() -> None:
     assert (first["result"]["verdict"]["word"], first["lost"], first["result"]["trial"]) == ("passed", None, 7)
     assert (second["result"]["verdict"]["word"], second["lost"]) == ("wrong", None)
     assert '{"result": "not mine"}' in done.stderr
+
+
+class Scripted:
+    """In place of a worker: goes through these phases, then replies."""
+
+    def __init__(self, *phases: str, samples: int = 1) -> None:
+        self._phases = phases
+        passed = Verdict(word=Word.PASSED)
+        self._result = TrialResult(trial=0, verdict=passed, samples_ns=(1.0,) * samples)
+        self.request: dict[str, object] = {}
+
+    def ask(self, request: dict[str, object], on_poll: Callable[[str], None]) -> dict[str, object]:
+        """A poll a phase."""
+        self.request = request
+        for phase in self._phases:
+            on_poll(phase)
+        return {"result": self._result.to_dict(), "lost": None}
+
+
+@pytest.mark.parametrize(
+    ("phases", "wanted"),
+    [
+        (["operands", "gate", "variants", "timing", "timing", "recheck", "recheck"], [3, 4, 5]),
+        (["gate", "timing"], [1, "after"]),
+        (["gate", "timing", "recheck"], [1, 2]),
+        (["gate", "timing unwatched", "timing unwatched", "recheck"], []),
+        (["gate", "recheck"], []),
+    ],
+    ids=["timed", "the reply came with the end", "timed for one poll", "unwatched", "not seen"],
+)
+def test_the_device_is_read_once_more_after_timing(tmp_path: Path, phases: list[str], wanted: list[object]) -> None:
+    """By the poll: in every one of the timing and in the first one after it, however that ends."""
+    pool = Pool(spec(tmp_path, trials=0))
+    polls = -1
+    read: list[object] = []
+
+    def state() -> DeviceState:
+        read.append("after" if worker.done else polls)
+        return DeviceState(time_unix_s=float(len(read)))
+
+    class Counting(Scripted):
+        done = False
+
+        def ask(self, request: dict[str, object], on_poll: Callable[[str], None]) -> dict[str, object]:
+            """Count the polls."""
+
+            def counted(phase: str) -> None:
+                nonlocal polls
+                polls += 1
+                on_poll(phase)
+
+            reply = super().ask(request, counted)
+            self.done = True
+            return reply
+
+    worker = Counting(*phases)
+    pool._workers = [worker]  # type: ignore[list-item]
+    result = pool.measure(case("right"), 0, 0.002, state)
+    assert read == wanted
+    assert [each.time_unix_s for each in result.states] == list(range(1, len(wanted) + 1))
+
+
+def test_a_device_that_cannot_be_read_leaves_no_readings(tmp_path: Path) -> None:
+    """Nor does a case that has no samples keep any."""
+    pool = Pool(spec(tmp_path, trials=0))
+    pool._workers = [Scripted("timing", "recheck")]  # type: ignore[list-item]
+    assert pool.measure(case("right"), 0, 0.002, lambda: None).states == ()
+    pool._workers = [Scripted("timing", "recheck", samples=0)]  # type: ignore[list-item]
+    assert pool.measure(case("right"), 0, 0.002, lambda: DeviceState(time_unix_s=1.0)).states == ()
+
+
+@pytest.mark.parametrize("variant", [None, "float4"])
+def test_the_request_names_the_variant(tmp_path: Path, variant: str | None) -> None:
+    """None where the worker is to choose."""
+    pool = Pool(spec(tmp_path, trials=0))
+    worker = Scripted("gate")
+    pool._workers = [worker]  # type: ignore[list-item]
+    pool.measure(case("right"), 0, 0.002, lambda: None, variant)
+    assert worker.request == {
+        "measure": {"case": case("right").to_dict(), "trial": 0, "max_time_s": 0.002, "variant": variant}
+    }
+
+
+def test_the_first_worker_can_be_kept_alone(tmp_path: Path) -> None:
+    """The same process goes on; what is asked of another trial finds a new one."""
+    pool = Pool(spec(tmp_path, trials=2))
+    try:
+        pool.wait()
+        first, second = pool.pids
+        pool.keep_first()
+        assert pool.pids == [first]
+        assert not psutil.pid_exists(second)
+        assert measure(pool, "right").verdict.word is Word.PASSED
+        assert pool.pids == [first]
+    finally:
+        pool.close()
+    assert pool.pids == []
+
+
+def test_waiting_for_a_worker_that_cannot_start_raises_nothing(tmp_path: Path) -> None:
+    """The case that comes next says why."""
+    pool = Pool(spec(tmp_path, registry="no_such_module"))
+    try:
+        pool.wait()
+        result = measure(pool, "right")
+    finally:
+        pool.close()
+    assert result.verdict.word is Word.CRASHED
+    assert (result.verdict.reason or "").endswith("No module named 'no_such_module'")

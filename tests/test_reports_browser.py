@@ -13,11 +13,12 @@ import pytest
 from harness.model import Run, TrialResult, Verdict, Word
 from reports.render import render_run
 from tests.sample_run import gpu_run, one_trial_run
+from tests.sample_selfcheck import selfcheck_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-DRAWN = "document.querySelectorAll('.plot').length === document.querySelectorAll('.plot.drawn').length"
+DRAWN = "[...document.querySelectorAll('.plot:not(.drawn)')].every(plot => plot.closest('details:not([open])'))"
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,29 @@ def test_charts_are_drawn(browser: Browser, page_file: Path, width: int, scheme:
     page.wait_for_function(DRAWN, timeout=30_000)
     assert page.locator(".plot svg").count() == 17
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert complaints == []
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1240, 400])
+def test_many_timers_are_folded(browser: Browser, tmp_path: Path, width: int) -> None:
+    """The headline timer's charts are drawn at once, the others when their box is opened, at its full width."""
+    path = tmp_path / "many.html"
+    path.write_text(render_run(selfcheck_run(shapes=((1024, 16), (1024, 128)), samples=6, hostile=True)), "utf-8")
+    complaints: list[str] = []
+    page = opened(browser, path, complaints, viewport={"width": width, "height": 900})
+    page.wait_for_function(DRAWN, timeout=30_000)
+    assert page.locator("#speed .plot svg").count() == 2
+    page.locator("#speed details.pictures > summary").click()
+    page.wait_for_function("document.querySelectorAll('#speed .plot svg').length === 8", timeout=30_000)
+    page.wait_for_function(DRAWN, timeout=30_000)
+    widths = page.evaluate("[...document.querySelectorAll('#speed .plot svg')].map(e => e.getBoundingClientRect().width)")
+    assert min(widths) > 250
+    page.evaluate("for (const box of document.querySelectorAll('details')) box.open = true")
+    page.wait_for_function(DRAWN, timeout=30_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
     assert complaints == []
     page.close()
 

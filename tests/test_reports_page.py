@@ -20,6 +20,7 @@ from reports.__main__ import main
 from reports.render import render_run
 from reports.view import view
 from tests.sample_run import HOSTILE, cpu_run, empty_run, gpu_run, large_run, one_trial_run
+from tests.sample_selfcheck import long_run
 
 
 class _Links(HTMLParser):
@@ -53,9 +54,9 @@ class TestPage:
         assert "<script>alert" not in html
         assert "{{ 7*7 }}" in html
 
-    @pytest.mark.parametrize("make", [gpu_run, cpu_run, one_trial_run, empty_run, large_run])
+    @pytest.mark.parametrize("make", [gpu_run, cpu_run, one_trial_run, empty_run, large_run, long_run])
     def test_every_kind_of_run_under_2_mb(self, make: object) -> None:
-        """GPU, CPU, one trial, nothing measured, 160 cases × 5 trials × 200 samples."""
+        """GPU, CPU, one trial, nothing measured, 160 cases × 5 trials × 200 samples, every timer and a selfcheck."""
         assert callable(make)
         html = render_run(make())
         assert len(html.encode()) < 2_000_000

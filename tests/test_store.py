@@ -267,7 +267,8 @@ def test_run_json_has_no_samples(run_folder: Path) -> None:
     data = json.loads((run_folder / "run.json").read_text())
     assert data["measurements"][0]["trials"][0]["samples_ns"] == []
     frame = pd.read_parquet(run_folder / "samples.parquet")
-    assert list(frame.columns) == ["case_id", "trial", "index", "ns"]
+    columns = ["case_id", "trial", "index", "ns", "time_unix_s", "sm_clock_mhz", "throttled"]
+    assert list(frame.columns) == columns
     first = frame[(frame["case_id"] == data_id(data)) & (frame["trial"] == 0)]
     assert list(first["index"]) == [0, 1, 2, 3, 4, 5]
     assert list(first["ns"]) == list(ODD_NS)

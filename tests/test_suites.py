@@ -23,7 +23,7 @@ from suites.options import Selection, select
 from tests.built import library, shared_cache
 
 ROOT = Path(__file__).parents[1]
-QUICKLY = ("--device", "cpu", "--shape", "64x64", "--trials", "2", "--max-time", "0.01")
+QUICKLY = ("--device", "cpu", "--shape", "64x64", "--timer", "async", "--trials", "2", "--max-time", "0.01")
 MEASURED = {"empty": "1x1", "torch.matmul": "64x64", "torch.mv": "64x64", "sgemv_cpu_f32": "64x64", "read": "64x64"}
 """Kernels that a CPU has, with the problem that each is measured on."""
 
@@ -76,6 +76,15 @@ def test_a_bench_on_the_cpu_passes(session: Session) -> None:
     lines = [line for line in session.done.stdout.splitlines() if re.search(r"\d+/16 [✓–]", line)]
     assert len(lines) == 16
     assert "needs a CUDA device" in session.done.stdout
+
+
+def test_warnings_stand_before_the_first_case(session: Session) -> None:
+    """Nobody waits for a whole bench to learn that it ran on a CPU."""
+    lines = session.done.stdout.splitlines()
+    first = next(i for i, line in enumerate(lines) if re.search(r" 1/\d+ [✓–]", line))
+    said = [line.partition("warning: ")[2] for line in lines[:first] if "warning: " in line]
+    assert said[0].startswith("These are CPU numbers: no CUDA device was used")
+    assert tuple(said) == load(session.folder).warnings
 
 
 def test_the_run_is_published(session: Session) -> None:
@@ -158,14 +167,16 @@ def test_pytest_benchmark_compare_reads_a_run(session: Session) -> None:
 
 
 def test_keywords_select_and_addopts_are_heard(tmp_path: Path) -> None:
-    """-k, the store by its variable, options by PYTEST_ADDOPTS, repeated and lower-case shapes, -x."""
+    """-k, the store by its variable, options by PYTEST_ADDOPTS, repeated and lower-case shapes, -x; every timer."""
     done = suites(
         "-k", "torch.matmul", "--shape", "8x8", "--shape", "16x4", "--shape", "8x8", "-x",
         SGEMV_STORE=str(tmp_path), PYTEST_ADDOPTS="--device cpu --trials 1 --max-time 0.005 --cache hot -q",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     run = load(Store(tmp_path).resolve("latest"))
-    assert [m.case.id for m in run.measurements] == ["torch.matmul-8x8-async-hot", "torch.matmul-16x4-async-hot"]
+    names = [f"torch.matmul-{shape}-{timer}-hot" for shape in ("8x8", "16x4") for timer in ("async", "sync")]
+    assert [m.case.id for m in run.measurements] == names
+    assert all(m.samples_ns for m in run.measurements)
     assert not run.partial
     assert f"run:    {tmp_path}" in done.stdout
 
@@ -173,8 +184,9 @@ def test_keywords_select_and_addopts_are_heard(tmp_path: Path) -> None:
 def selection(**options: object) -> Selection:
     """What `select` makes of these options, the others being as if they were left out."""
     left_out = dict.fromkeys(("ref", "trials", "max_time", "store", "path_file"))
+    flags = dict.fromkeys(("quick", "selfcheck", "peers"), False)
     lists = {name: [] for name in ("kernel", "shape", "timer", "cache")}
-    option = SimpleNamespace(**{**left_out, **lists, "quick": False, "device": "cpu", **options})
+    option = SimpleNamespace(**{**left_out, **flags, **lists, "device": "cpu", **options})
     return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]
 
 
@@ -182,8 +194,9 @@ def test_what_is_selected_by_default() -> None:
     """Everything, five workers, 0.15 s; the suite's own problems."""
     found = selection()
     assert [kernel.name for kernel in found.kernels] == KERNELS.split(", ")
-    assert (found.problems, found.timers, found.caches) == (None, ("async",), (Cache.COLD, Cache.HOT))
+    assert (found.problems, found.timers, found.caches) == (None, ("async", "sync"), (Cache.COLD, Cache.HOT))
     assert (found.options.trials, found.options.max_time_s, found.options.quick) == (5, 0.15, False)
+    assert not found.options.selfcheck
 
 
 def test_a_kernel_is_measured_beside_what_it_is_judged_by() -> None:
@@ -193,11 +206,10 @@ def test_a_kernel_is_measured_beside_what_it_is_judged_by() -> None:
 
 
 def test_quick_is_a_coarse_look() -> None:
-    """Cold only, three workers, 0.03 s, each unless said otherwise."""
+    """Cold only, the first timer, three workers, 0.03 s, each unless said otherwise."""
     quick = selection(quick=True)
     assert (quick.caches, quick.options.trials, quick.options.max_time_s) == ((Cache.COLD,), 3, 0.03)
-    assert options._timers([], "cuda:0")[:1] == ("graph",)
-    assert (quick.timers, selection(quick=True, timer=["async"]).timers) == (("async",), ("async",))
+    assert (quick.timers, selection(quick=True, timer=["sync"]).timers) == (("async",), ("sync",))
     other = selection(quick=True, cache=["hot"], trials="7", max_time="1.5")
     assert (other.caches, other.options.trials, other.options.max_time_s) == ((Cache.HOT,), 7, 1.5)
 
@@ -209,7 +221,9 @@ KERNELS = "torch.matmul, torch.mv, sgemv_k128_f32x4, sgemv_k16_f32, sgemv_k32_f3
     ("option", "value", "words"),
     [
         ("shape", ["64x64", "0x1"], "--shape: found '0x1', wanted MxK"),
-        ("timer", ["graph"], "--timer: graph does not work on cpu, wanted one of: async"),
+        ("timer", ["graph"], "--timer: graph does not work on cpu, wanted one of: async, sync"),
+        ("timer", ["graph-double"], "--timer: found 'graph-double', wanted one of: graph, event, async, sync, profiler"),
+        ("timer", ["do_bench"], "--timer: found 'do_bench', wanted one of: graph, event, async, sync, profiler"),
         ("trials", "2.5", "--trials: found '2.5', wanted a whole number from 1 to 1000"),
         ("trials", "1001", "--trials: found '1001', wanted a whole number from 1 to 1000"),
         ("max_time", "nan", "--max-time: found 'nan', wanted a number from 0.001 to 3600"),
@@ -233,7 +247,9 @@ def test_more_wrong_values(option: str, value: object, words: str) -> None:
     [
         (["--kernel", "sgemm"], f"--kernel: found 'sgemm', wanted one of: {KERNELS}"),
         (["--shape", "64"], "--shape: found '64', wanted MxK with two whole numbers from 1 on, such as 1024x128"),
-        (["--timer", "cupti"], "--timer: found 'cupti', wanted one of: graph, async"),
+        (["--timer", "cupti"], "--timer: found 'cupti', wanted one of: graph, event, async, sync, profiler"),
+        (["--selfcheck"], "--selfcheck: needs a GPU that torch can use, and this would run on the CPU"),
+        (["--peers"], "--peers: needs a GPU that torch can use, and this would run on the CPU"),
         (["--cache", "warm"], "--cache: found 'warm', wanted one of: cold, hot"),
         (["--trials", "0"], "--trials: found '0', wanted a whole number from 1 to 1000"),
         (["--max-time", "soon"], "--max-time: found 'soon', wanted a number from 0.001 to 3600"),
@@ -286,8 +302,9 @@ def test_collecting_measures_nothing(tmp_path: Path) -> None:
     done = suites("--collect-only", "-q", "--device", "cpu", "--cache", "cold", "--store", tmp_path / "store")
     assert done.returncode == 0, done.stdout + done.stderr
     names = [line for line in done.stdout.splitlines() if "::" in line]
-    assert len(names) == 1 + 8 * 7
+    assert len(names) == 2 * (1 + 8 * 7)
     assert names[0].endswith("test_sgemv[empty-1x1-async-cold]")
+    assert names[1].endswith("test_sgemv[empty-1x1-sync-cold]")
     assert not (tmp_path / "store").exists()
 
 

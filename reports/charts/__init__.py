@@ -29,6 +29,8 @@ class Panel:
     """Kernels that are told apart by colour and shape in it, for the legend."""
     wide: bool = False
     """True: takes the whole width."""
+    folded: bool = False
+    """True: is drawn only once the reader opens the box of such panels."""
 
 
 @dataclass(frozen=True, kw_only=True)

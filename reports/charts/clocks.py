@@ -11,6 +11,7 @@ from reports import format as fmt
 from reports.charts import Chart, Panel
 from reports.device import QUANTITIES, Point, Quantity, device_tables, line, states_of
 from reports.figures import Figures
+from reports.held_back import growth_times_unix_s
 from reports.marks import GRID, QUIET, finish, plot
 from reports.tables import Table
 
@@ -24,10 +25,10 @@ ACCENT = "var(--accent)"
 
 def panels(f: Figures) -> list[Panel]:
     """A panel a quantity that was read and varies enough to be worth a picture; the memory clock is in the table."""
-    states = states_of(f.rows)
+    states, growth = states_of(f.rows), growth_times_unix_s(f.rows)
     found = []
     for quantity in QUANTITIES:
-        points = line(quantity, states)
+        points = line(quantity, states, growth)
         if points and quantity.title != "memory clock":
             description = f"{quantity.title} in {quantity.unit} along the run, {fmt.count(len(points), 'point')}."
             spec = _spec(quantity, points, _limit(f, quantity))

@@ -71,7 +71,7 @@ def limit_panels(f: Figures) -> list[Panel]:
 def _panels(f: Figures, pick: Pick, said: Callable[[Interval], str], axis: Axis, what: str) -> list[Panel]:
     marks = kernel_marks(f)
     panels = []
-    for way in f.ways:
+    for way in f.charted:
         rows = _rows(f, way, pick, said, what)
         if rows:
             shapes = fmt.count(len({row["problem"] for row in rows}), "problem")
@@ -79,8 +79,8 @@ def _panels(f: Figures, pick: Pick, said: Callable[[Interval], str], axis: Axis,
             description = f"{axis.title}, timed by {way.label}: {kernels} on {shapes}, with 95 % intervals."
             spec = dots(rows, marks, axis)
             shown = tuple(dict.fromkeys(row["kernel"] for row in rows))
-            panel = Panel(title=way.label, description=description, spec=spec, kernels=shown, wide=way == f.headline)
-            panels.append(panel)
+            looks = {"wide": way == f.headline and not f.folded, "folded": way in f.folded}
+            panels.append(Panel(title=way.label, description=description, spec=spec, kernels=shown, **looks))
     return panels
 
 
@@ -96,7 +96,7 @@ def limit_tables(f: Figures) -> list[Table]:
 
 def _tables(f: Figures, pick: Pick, figure: Callable[[float], str], what: str, unit: str) -> list[Table]:
     found = []
-    for way in f.ways:
+    for way in f.charted:
         rows: list[list[Cell | str]] = []
         for row in f.passed(way):
             ratio = pick(row)

@@ -42,13 +42,14 @@ def panels(f: Figures) -> list[Panel]:
         reference=0,
     )
     found = []
-    for way in f.ways:
+    for way in f.charted:
         rows = [entry for row in f.passed(way) for entry in _entries(row)]
         if rows:
             description = f"Deviation of each trial's median from its case's, timed by {way.label}: {len(rows)} marks."
             shown = tuple(dict.fromkeys(row["kernel"] for row in rows))
             spec = dots(rows, marks, axis)
-            found.append(Panel(title=way.label, description=description, spec=spec, kernels=shown))
+            folded = way in f.folded
+            found.append(Panel(title=way.label, description=description, spec=spec, kernels=shown, folded=folded))
     return found
 
 
@@ -68,7 +69,7 @@ def _entries(row: Row) -> list[dict[str, Any]]:
 
 def tables(f: Figures) -> list[Table]:
     """Every trial's median by case."""
-    return [found for way in f.ways if (found := _table(f, way)).rows]
+    return [found for way in f.charted if (found := _table(f, way)).rows]
 
 
 def _table(f: Figures, way: Way) -> Table:

@@ -19,8 +19,17 @@
   /* At once, before the library is read, so that nothing jumps. */
   document.getElementById("no-script").remove();
   for (const table of tables) table.open = false;
+  /* A picture has no width before its box is open. */
+  const drawOpen = () => {
+    for (const plot of document.querySelectorAll(".plot:not(.begun)")) {
+      if (plot.closest("details:not([open])")) continue;
+      plot.classList.add("begun");
+      draw(plot).catch((error) => fail(plot, error));
+    }
+  };
   document.addEventListener("DOMContentLoaded", () => {
-    for (const plot of document.querySelectorAll(".plot")) draw(plot).catch((error) => fail(plot, error));
+    drawOpen();
+    for (const box of document.querySelectorAll("details")) box.addEventListener("toggle", drawOpen);
   });
   /* On paper nothing can be opened. */
   let closed = [];

@@ -1,0 +1,115 @@
+"""What a bench's end on the terminal says beside its figures: selfcheck, timers side by side, device kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from harness.kernel_names import short_name
+from reports import format as fmt
+from reports import selfcheck as checks
+from reports import side_by_side as beside
+from reports.device_kernels import of, rows_of
+from reports.device_kernels import takeaway as kernels_takeaway
+from reports.figures import BASELINE, Figures, Row
+
+
+def sections(f: Figures) -> Iterator[RenderableType]:
+    """Each with a head of its own; nothing where a run has nothing to say."""
+    yield from _device_kernels(f)
+    yield from _timers(f)
+    yield from _selfcheck(f)
+
+
+def _grid() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+
+
+def _timers(f: Figures) -> Iterator[RenderableType]:
+    """The baseline by every timer, where the figures above are not by all of them; the page has all kernels."""
+    if not (f.folded or f.peers) or BASELINE not in f.kernels:
+        return
+    ways, rows = beside.ways(f), beside.index(f)
+    spread = ", ± half its 95 % interval" if f.run.options.trials > 1 else ""
+    yield Text(f"\n{BASELINE} by every timer, {ways[0].cache}: median in µs{spread}", style="bold")
+    shown = _grid()
+    shown.add_column("problem", overflow="fold", min_width=10)
+    for way in ways:
+        shown.add_column(fmt.name(way.timer), justify="right", min_width=6, overflow="fold")
+    for problem in f.problems:
+        shown.add_row(fmt.problem(problem), *(_median(rows.get((BASELINE, problem, way))) for way in ways))
+    seconds = [beside.seconds_a_case(f, way.timer) for way in ways]
+    if any(each is not None for each in seconds):
+        spent = [fmt.NONE if each is None else fmt.significant(each, 3) for each in seconds]
+        shown.add_row(Text("s a case", style="dim"), *(Text(each, style="dim") for each in spent))
+    yield shown
+    missing = [row for way in ways for p in f.problems if (row := rows.get((BASELINE, p, way))) and not row.summary]
+    for line in dict.fromkeys(f"{row.way.timer}: {row.verdict.reason or 'no samples'}" for row in missing):
+        yield Text(f"  {fmt.line(line)}", style="dim")
+    yield Text("Timers measure different things, so no ratio is taken between them.", style="dim")
+
+
+def _median(row: Row | None) -> Text:
+    """A figure with its interval below it; a dash where it has one trial."""
+    if row is None or row.summary is None:
+        return Text(fmt.NONE, style="dim")
+    median = row.summary.median_ns
+    half = fmt.NONE if median.half_width is None else f"±{fmt.percent_figure(median.half_width)}%"
+    return Text.assemble(fmt.microseconds_figure(median.estimate), (f"\n{half}", "dim"))
+
+
+def _device_kernels(f: Figures) -> Iterator[RenderableType]:
+    """What the baseline runs; the page has all kernels and the full names."""
+    rows = [row for row in rows_of(f) if row.kernel == BASELINE]
+    if not rows:
+        return
+    yield Text(f"\n{kernels_takeaway(f)}", style="bold")
+    shown = _grid()
+    for head in ("problem", "device kernel"):
+        shown.add_column(head, overflow="fold")
+    for head in ("grid", "block", "µs"):
+        shown.add_column(head, justify="right", overflow="fold")
+    for row in rows:
+        for each in of(row):
+            name = fmt.name(short_name(each.name))
+            duration = fmt.microseconds_figure(each.duration_ns)
+            cells = (fmt.problem(row.problem), name, fmt.extents(each.grid), fmt.extents(each.block), duration)
+            shown.add_row(*(Text(cell) for cell in cells))
+    yield shown
+
+
+def _selfcheck(f: Figures) -> Iterator[RenderableType]:
+    """A line a kind of check, then every failed one."""
+    made = f.run.selfcheck
+    if made is None:
+        return
+    yield Text(f"\nSelfcheck: {checks.takeaway(f, made)}", style="bold")
+    kinds = checks.asked(made)
+    if not kinds:
+        return
+    shown = _grid()
+    shown.add_column("check", overflow="fold")
+    for head in ("passed", "not judged", "largest, µs", "%"):
+        shown.add_column(head, justify="right", overflow="fold")
+    shown.add_column("of", overflow="fold")
+    for each in kinds:
+        style = "red" if each.failed else ""
+        shown.add_row(Text(fmt.name(each.name)), Text(each.passed, style=style), str(each.unjudged), *_worst(f, each))
+    yield shown
+    for caution in checks.failures(f):
+        yield Text.assemble(("failed: ", "bold red"), caution.text)
+        for detail in caution.details:
+            yield Text(f"  {detail}")
+
+
+def _worst(f: Figures, each: checks.Asked) -> tuple[Text, Text, Text]:
+    worst = each.worst
+    if worst is None:
+        return Text(fmt.NONE), Text(fmt.NONE), Text(fmt.NONE)
+    share = fmt.NONE if worst.share is None else fmt.signed_percent_figure(worst.share)
+    style = "red" if worst.check.passed is False else ""
+    figure = Text(fmt.signed_microseconds_figure(worst.ns), style=style)
+    return figure, Text(share, style=style), Text(checks.case(f, worst.check))
