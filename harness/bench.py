@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from harness import environment, nvml
+from harness.cases import EVERY_WORKER, stage_of
 from harness.draft import Draft, unwritable
 from harness.errors import CommandError, Exit
 from harness.model import (
@@ -25,7 +26,6 @@ from harness.model import (
     Measurement,
     Options,
     Problem,
-    Role,
     Run,
     TrialResult,
     Verdict,
@@ -35,12 +35,6 @@ from harness.pool import ROOT, SILENCE_S, Pool, WorkerLost, WorkerSpec
 from harness.store import Store, new_run_id
 from harness.timing import Crew, Timer, timers
 
-FLOOR_PROBLEM = Problem(m=1, k=1)
-"""What kernels with the role `floor` are measured on: they do not look at it."""
-
-EVERY_WORKER = (Crew.EVERY, "")
-"""The stage that a bench begins with."""
-
 BUDGETS_OF_SILENCE = 20
 """Time budgets that a worker may say nothing: a timer may take ten for its fewest samples."""
 
@@ -49,9 +43,6 @@ BUSY_PERCENT = 10
 
 BUSY_READINGS = 3
 """Of the utilization, 1 s apart: it averages over up to a second, in which our own workers may still have started."""
-
-ALWAYS = (Role.LIMIT, Role.FLOOR)
-"""Roles that are measured whatever kernels are asked for: a figure alone says little."""
 
 
 class Built(Protocol):
@@ -79,41 +70,6 @@ class Registry(Protocol):
 
     def load(self, device_type: str) -> None:
         """Load what `prepare` built; called in every worker."""
-
-
-def cases_for(
-    kernels: Iterable[Kernel],
-    problems: Iterable[Problem],
-    timer_names: Sequence[str],
-    caches: Sequence[Cache],
-    device_type: str,
-) -> list[Case]:
-    """Every case in the order of measuring: by crew, the floor first, then by problem, timer and cache.
-
-    On a GPU, kernels for the CPU alone are left out; on a CPU, those for CUDA stay and will say what they need.
-    """
-    usable = [timer for name, timer in timers().items() if name in timer_names and device_type in timer.devices]
-    shown = [kernel for kernel in kernels if device_type in kernel.devices or device_type == "cpu"]
-    floors = [kernel for kernel in shown if kernel.role is Role.FLOOR]
-    others = [kernel for kernel in shown if kernel.role is not Role.FLOOR]
-    grid = [(FLOOR_PROBLEM, floors), *((problem, others) for problem in problems)]
-    stages = dict.fromkeys(sorted((_stage(timer) for timer in usable), key=lambda stage: list(Crew).index(stage[0])))
-    return [
-        Case(kernel=kernel.name, role=kernel.role, problem=problem, timer=timer.name, cache=cache)
-        for stage in stages
-        for problem, group in grid
-        for timer in usable
-        if _stage(timer) == stage
-        for cache in caches
-        if cache in timer.caches
-        for kernel in group
-        if kernel.role in timer.roles
-    ]
-
-
-def _stage(timer: Timer) -> tuple[Crew, str]:
-    """What runs in the same workers: a timer that has workers of its own shares them with no other."""
-    return timer.crew, timer.name if timer.crew is Crew.FRESH else ""
 
 
 @dataclass
@@ -194,7 +150,7 @@ class Bench:
         """Every trial of a case, put into the journal. A verdict other than `passed` ends the case."""
         results: list[TrialResult] = []
         timer = timers()[case.timer]
-        self._go_to(_stage(timer))
+        self._go_to(timer)
         for trial in range(timer.trials(self.options.trials)):
             results.append(self._measure_trial(case, trial))
             if results[-1].verdict.word is not Word.PASSED:
@@ -234,16 +190,18 @@ class Bench:
             self._lost[key] = result.verdict
         return result
 
-    def _go_to(self, stage: tuple[Crew, str]) -> None:
-        """Change the workers, if a timer needs others than there are."""
+    def _go_to(self, timer: Timer) -> None:
+        """Change the workers, if the timer needs others than there are."""
+        stage = stage_of(timer)
         if stage == self._stage:
             return
-        crew, _ = stage
-        if crew is Crew.LAST_ONE and self._stage == EVERY_WORKER:
+        if timer.crew is Crew.LAST_ONE and self._stage == EVERY_WORKER:
             self._pool.keep_first()
         else:
             self._pool.close()
-            self._pool = Pool(self._spec if crew is Crew.EVERY else replace(self._spec, trials=1))
+            every = timer.crew is Crew.EVERY
+            trials = self.options.trials if every else timer.trials(self.options.trials)
+            self._pool = Pool(replace(self._spec, trials=trials))
             self._pool.wait()
         self._stage = stage
 

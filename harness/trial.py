@@ -234,10 +234,11 @@ def _bind(kernel: Kernel, sets: OperandSets) -> list[Launch]:
 
 def _figures(timing: Timing) -> dict[str, Any]:
     """The fields of `TrialResult` that a timer fills."""
+    times = tuple(sample.time_unix_s for sample in timing.samples if sample.time_unix_s is not None)
     clocks = tuple(sample.sm_clock_mhz for sample in timing.samples)
     return {
         "samples_ns": timing.samples_ns,
-        "sample_times_unix_s": tuple(sample.time_unix_s for sample in timing.samples),
+        "sample_times_unix_s": times if len(times) == len(timing.samples) else (),
         "sample_clocks_mhz": clocks if any(mhz is not None for mhz in clocks) else (),
         "launches_per_sample": timing.launches_per_sample,
         "kernels_per_launch": timing.kernels_per_launch,

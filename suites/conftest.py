@@ -154,18 +154,18 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Publish the run; leave with the highest code that applies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     config = session.config
-    codes = [suite_options.exit_of(exitstatus), *config.stash[CODES]]
+    code = suite_options.exit_of(exitstatus)
     bench = config.stash.get(BENCH, None)
     if bench is None and session.testsfailed and exitstatus == pytest.ExitCode.INTERRUPTED:
-        codes[0] = Exit.USAGE  # not Ctrl-C: pytest says the same of a suite that cannot be imported
+        code = Exit.USAGE  # not Ctrl-C: pytest says the same of a suite that cannot be imported
     if bench is not None:
         complete = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         try:
             _publish(config, bench, partial=not complete or bool(session.shouldfail or session.shouldstop))
         except CommandError as error:
-            codes.append(error.code)
+            config.stash[CODES].append(error.code)
             sys.stderr.write(f"{error}\n")
-    session.exitstatus = max(codes)
+    session.exitstatus = max([code, *config.stash[CODES]])  # publishing may have added to them
 
 
 def _publish(config: pytest.Config, bench: Bench, *, partial: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.bench import ALWAYS, cases_for
+from harness.cases import ALWAYS, cases_for
 from harness.device import Usability, gpu_status, installed_torch
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Kernel, Options, Problem

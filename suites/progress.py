@@ -79,7 +79,8 @@ class Progress:
         if len(summary.trial_medians_ns) > 1:
             figure += f"  spread {100 * summary.spread:4.1f} %"
         left_s = (time.monotonic() - self._started) / self._done * (self._total - self._done)
-        return f"{start} {figure}  [dim]{left_s / 60:.0f}:{left_s % 60:02.0f} left[/]"
+        minutes, seconds = divmod(round(left_s), 60)
+        return f"{start} {figure}  [dim]{minutes}:{seconds:02} left[/]"
 
     @contextmanager
     def _uncaptured(self) -> Iterator[None]:

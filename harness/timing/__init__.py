@@ -29,7 +29,7 @@ MAX_SAMPLES = 400
 """Most samples a case and trial."""
 
 CHECK_TRIALS = 3
-"""Most trials of a timer that is for the selfcheck."""
+"""Enough for a timer that another is held against."""
 
 WANTED_ERROR = 0.0005
 """Half-width of the median's 95 % interval, as a fraction, at which sampling stops."""
@@ -61,7 +61,7 @@ class Crew(StrEnum):
     """One a trial, side by side."""
     LAST_ONE = "the first trial's, the others ended"
     """Nothing else of ours has a context on the device."""
-    FRESH = "one of its own"
+    FRESH = "its own"
     """Started when all others have ended, since the timer leaves its process slower than it was."""
 
 
@@ -73,8 +73,8 @@ class Sample:
     """Per launch."""
     sm_clock_mhz: float | None = None
     """Mean SM clock while it was taken, by the device's own counters; None: not read."""
-    time_unix_s: float = 0.0
-    """When it began; `draw_samples` writes it."""
+    time_unix_s: float | None = None
+    """When it began; `draw_samples` writes it; None: not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,11 +140,12 @@ class Timer:
     watched: bool = True
     """Whether the device is read through NVML meanwhile."""
 
+    most_trials: int | None = None
+    """Trials that are enough for it; None: as many as are asked for."""
+
     def trials(self, wanted: int) -> int:
-        """Trials that it is measured in, of those wanted: a check needs fewer, and workers apart are one."""
-        if self.crew is not Crew.EVERY:
-            return 1
-        return min(wanted, CHECK_TRIALS) if self.purpose is Purpose.CHECK else wanted
+        """Trials that it is measured in, of those wanted."""
+        return wanted if self.most_trials is None else min(wanted, self.most_trials)
 
 
 def timers() -> dict[str, Timer]:

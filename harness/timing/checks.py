@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.model import Cache, Launch, Role
-from harness.timing import Crew, Purpose, Timer, Timing
+from harness.timing import CHECK_TRIALS, Crew, Purpose, Timer, Timing
 from harness.timing.event import measure_single, reading_flush, writing_flush
 from harness.timing.graph import REPLAY_NS, measure_graph, measure_replays
 
@@ -56,15 +56,6 @@ COLD = (Cache.COLD,)
 
 TIMERS = (
     Timer(
-        name="graph-double",
-        summary="as graph, with twice the launches a sample",
-        clock="device",
-        devices=("cuda",),
-        measure=measure_double,
-        caches=COLD,
-        purpose=Purpose.CHECK,
-    ),
-    Timer(
         name="graph-unwatched",
         summary="as graph, while nobody reads the device through NVML",
         clock="device",
@@ -72,7 +63,18 @@ TIMERS = (
         measure=measure_graph,
         caches=COLD,
         purpose=Purpose.CHECK,
+        most_trials=CHECK_TRIALS,
         watched=False,
+    ),
+    Timer(
+        name="graph-double",
+        summary="as graph, with twice the launches a sample",
+        clock="device",
+        devices=("cuda",),
+        measure=measure_double,
+        caches=COLD,
+        purpose=Purpose.CHECK,
+        most_trials=CHECK_TRIALS,
     ),
     Timer(
         name="event-pair",
@@ -83,6 +85,7 @@ TIMERS = (
         caches=COLD,
         roles=(Role.FLOOR,),
         purpose=Purpose.CHECK,
+        most_trials=CHECK_TRIALS,
     ),
     Timer(
         name="event-read",
@@ -92,6 +95,7 @@ TIMERS = (
         measure=measure_event_read,
         caches=COLD,
         purpose=Purpose.CHECK,
+        most_trials=CHECK_TRIALS,
     ),
     Timer(
         name="event-memset",
@@ -101,6 +105,7 @@ TIMERS = (
         measure=measure_event_memset,
         caches=COLD,
         purpose=Purpose.CHECK,
+        most_trials=CHECK_TRIALS,
     ),
     Timer(
         name="graph-alone",
@@ -110,6 +115,7 @@ TIMERS = (
         measure=measure_graph,
         caches=COLD,
         purpose=Purpose.CHECK,
+        most_trials=1,
         crew=Crew.LAST_ONE,
     ),
     Timer(
@@ -120,6 +126,7 @@ TIMERS = (
         measure=measure_two_streams,
         caches=COLD,
         purpose=Purpose.CHECK,
+        most_trials=CHECK_TRIALS,
         crew=Crew.FRESH,
     ),
 )

@@ -2,7 +2,7 @@
 
 One replay of a graph is profiled, so that the kernels follow each other as in the headline. A sample is the span of one
 launch, from the start of its first kernel to the end of its last. Profiling makes every kernel and every call of its
-process slower for good, so this timer has a worker of its own, after all others.
+process slower for good, so this timer has workers of its own, after all others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import Cache, DeviceKernel, Launch
-from harness.timing import MAX_SAMPLES, Crew, NotMeasurable, Sample, Timer, Timing, collector_off
+from harness.timing import CHECK_TRIALS, MAX_SAMPLES, Crew, NotMeasurable, Sample, Timer, Timing, collector_off
 from harness.timing.graph import replay_lasting
 
 ON_DEVICE = {"kernel", "gpu_memset", "gpu_memcpy"}
@@ -48,7 +48,10 @@ def measure_profiler(
         stopped="count",
         rerun=replay.run,
         device_kernels=device_kernels(by_launch),
-        unknown={"sample_clocks_mhz": "its own counters would be among the kernels"},
+        unknown={
+            "sample_times_unix_s": "the trace has a clock of its own",
+            "sample_clocks_mhz": "its own counters would be among the kernels",
+        },
     )
 
 
@@ -122,5 +125,6 @@ TIMERS = (
         devices=("cuda",),
         measure=measure_profiler,
         crew=Crew.FRESH,
+        most_trials=CHECK_TRIALS,
     ),
 )
