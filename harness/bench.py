@@ -38,6 +38,10 @@ from harness.timing import Crew, Timer, timers
 BUDGETS_OF_SILENCE = 20
 """Time budgets that a worker may say nothing: a timer may take ten for its fewest samples."""
 
+BUSY = "busy or unavailable"
+"""What CUDA says to the second process where the compute mode allows one."""
+ONE_AT_A_TIME = "in an exclusive compute mode (nvidia-smi -q -d COMPUTE) only --trials 1 can be measured"
+
 BUSY_PERCENT = 10
 """Of NVML's utilization: what an idle GPU may still show."""
 
@@ -124,7 +128,9 @@ class Bench:
             self._keep(builds)
         except WorkerLost as lost:
             self.close()
-            raise CommandError(f"no worker could start on {self.options.device}: {lost}", Exit.INFRASTRUCTURE) from lost
+            hint = f"; {ONE_AT_A_TIME}" if BUSY in str(lost) else ""
+            what = f"no worker could start on {self.options.device}: {lost}{hint}"
+            raise CommandError(what, Exit.INFRASTRUCTURE) from lost
         except BaseException:
             self.close()
             raise
@@ -186,7 +192,8 @@ class Bench:
         result = self._pool.measure(case, trial, self.options.max_time_s, self._read_state, self._variants.get(way))
         if result.variant is not None:
             self._variants.setdefault(way, result.variant)
-        if result.verdict.word in (Word.CRASHED, Word.WRONG):
+        apart = timers()[case.timer].crew is Crew.FRESH  # the timer itself may have ended its process
+        if result.verdict.word in (Word.CRASHED, Word.WRONG) and not apart:
             self._lost[key] = result.verdict
         return result
 

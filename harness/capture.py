@@ -24,6 +24,8 @@ def stray_launch(launch: Launch) -> str | None:
 
     try:
         kernels = kernel_nodes(capture([launch], 1))
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError as error:
         torch.cuda.synchronize()
         return f"cannot be captured on the current stream: {first_line(error)}"
@@ -52,6 +54,15 @@ def capture(launches: Sequence[Launch], rounds: int) -> torch.cuda.CUDAGraph:
         raise
     graph.capture_end()
     return graph
+
+
+def branches(launch: Launch) -> bool:
+    """Whether a launch forks to other streams and joins them again: its graph is no chain of nodes."""
+    graph = ctypes.c_void_p(capture([launch], 1).raw_cuda_graph())
+    nodes, edges = ctypes.c_size_t(), ctypes.c_size_t()
+    driver_call("cuGraphGetNodes", graph, None, ctypes.byref(nodes))
+    driver_call("cuGraphGetEdges", graph, None, None, ctypes.byref(edges))
+    return edges.value != nodes.value - 1
 
 
 def kernel_nodes(graph: torch.cuda.CUDAGraph) -> int:

@@ -34,8 +34,9 @@ CUDA_FACTS = (
 )
 """What `torch_facts` reports of a GPU only."""
 
-ASSUMED_CPU_LLC_BYTES = 64 * 2**20
-"""More than most CPUs have on a die: a guess too large costs memory, one too small calls cached operands cold."""
+ASSUMED_LLC_BYTES = 64 * 2**20
+"""Where a device does not say; more than most CPUs have on a die: a guess too large costs memory, one too small calls
+cached operands cold."""
 
 _CACHE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -201,17 +202,13 @@ def usable_cpus() -> frozenset[int]:
 
 
 def last_level_cache_bytes(device: str) -> int:
-    """Bytes of cache that operands must exceed to be cold; for a CPU that does not say, `ASSUMED_CPU_LLC_BYTES`.
-
-    Args:
-        device: as torch names it; a GPU's context is made.
-    """
+    """Bytes of cache that operands must exceed to be cold, of `device` as torch names it; a GPU's context is made."""
     import torch
 
     if torch.device(device).type == "cuda":
-        return int(torch.cuda.get_device_properties(device).L2_cache_size)
+        return int(torch.cuda.get_device_properties(device).L2_cache_size) or ASSUMED_LLC_BYTES
     size = cpu_llc_bytes()
-    return ASSUMED_CPU_LLC_BYTES if isinstance(size, Unknown) else size
+    return ASSUMED_LLC_BYTES if isinstance(size, Unknown) else size
 
 
 def memory_bytes(device: str) -> int:

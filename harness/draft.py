@@ -205,7 +205,7 @@ def unwritable(root: Path, error: OSError) -> CommandError:
 def write_run(folder: Path, run: Run) -> None:
     """Write run.json, the Parquet files and SHA256SUMS of a finished run into `folder`."""
     for name, frame in tables(run.measurements).items():
-        frame.to_parquet(folder / name, index=False, compression="zstd")
+        frame.to_parquet(folder / name, index=False, compression="zstd", compression_level=15)
     slim = replace(run, measurements=without_tables(run.measurements))
     (folder / "run.json").write_text(_json(slim.to_dict()), encoding="utf-8")
     write_sums(folder)

@@ -112,13 +112,11 @@ class Gate:
         if kernel.role is Role.GEMV and self.problem.k > EXACT_LIMIT:
             reason = f"k={self.problem.k}: the gate's exact check ends at k={EXACT_LIMIT}"
             return Verdict(word=Word.NOT_MEASURED, reason=reason)
+        stray = stray_launch(kernel.bind(self._operands(self.probes()[-1])))
+        if stray is not None:
+            return Verdict(word=Word.WRONG, reason=stray)
         by_role = {Role.GEMV: self._check_gemv, Role.LIMIT: self._check_limit, Role.FLOOR: self._check_floor}
-        verdict = by_role[kernel.role](kernel)
-        if verdict.word is not Word.PASSED:
-            return verdict
-        operands = self._operands(self.probes()[-1])
-        stray = stray_launch(kernel.bind(operands))
-        return verdict if stray is None else Verdict(word=Word.WRONG, reason=stray)
+        return by_role[kernel.role](kernel)
 
     def probes(self) -> list[Probe]:
         """Made at first use; the last one is the random one."""

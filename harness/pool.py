@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import Case, DeviceState, TrialResult, Verdict, Word
+from harness.trial import OUT_OF_MEMORY
 
 ROOT = Path(__file__).resolve().parent.parent
 """Of the project: workers run there, so that `harness` and the registry are found."""
@@ -179,8 +180,7 @@ class Pool:
     def facts(self) -> dict[str, Any]:
         """What the workers know of the device and its software, once every one of them has its device context.
 
-        No worker's start then runs beside the first case: an empty kernel was once seen to take 0.50 µs there in one
-        worker, and 0.68 µs in all others and ever after.
+        No worker's start then runs beside the first case.
 
         Raises:
             WorkerLost: one could not start.
@@ -219,22 +219,39 @@ class Pool:
             timed = phase == TIMING_PHASE
 
         wanted = {"case": case.to_dict(), "trial": trial, "max_time_s": max_time_s, "variant": variant}
-        request = {"measure": wanted}
         try:
-            try:
-                reply = self._worker(trial).ask(request, on_poll)
-            except WorkerGone:
-                self._drop(trial)
-                reply = self._worker(trial).ask(request, on_poll)
+            result = self._measured(trial, wanted, on_poll)
+            if (result.verdict.reason or "").startswith(OUT_OF_MEMORY):
+                self._make_room_beside(trial)
+                states.clear()
+                result = self._measured(trial, wanted, on_poll)
         except WorkerLost as lost:
             self._drop(trial)
             return TrialResult(trial=trial, verdict=Verdict(word=Word.CRASHED, reason=str(lost)))
         if timed and (state := read_state()) is not None:
             states.append(state)  # the recheck and the reply came together
+        return replace(result, states=tuple(states)) if result.samples_ns else result
+
+    def _measured(self, trial: int, wanted: Mapping[str, Any], on_poll: Callable[[str], None]) -> TrialResult:
+        """What the trial's worker says; one that was gone before it heard the request is replaced and asked again."""
+        request = {"measure": wanted}
+        try:
+            reply = self._worker(trial).ask(request, on_poll)
+        except WorkerGone:
+            self._drop(trial)
+            reply = self._worker(trial).ask(request, on_poll)
         if reply["lost"] is not None:
             self._drop(trial)
-        result = TrialResult.from_dict(reply["result"])
-        return replace(result, states=tuple(states)) if result.samples_ns else result
+        return TrialResult.from_dict(reply["result"])
+
+    def _make_room_beside(self, trial: int) -> None:
+        """Let all other workers give back what they hold of the device's memory between two cases."""
+        for other, worker in enumerate(self._workers):
+            if worker is not None and other != trial:
+                try:
+                    worker.ask({"release": {}}, lambda _: None)
+                except WorkerLost:
+                    self._drop(other)
 
     def keep_first(self) -> None:
         """End all workers but that of the first trial."""

@@ -25,6 +25,10 @@ A of 11008×4096 after the other takes cuBLAS 51.8 to 55.4 µs; the mean over 16
 HOT_PLACEMENTS = 4
 """Operand sets to time one by one when each stays in the cache."""
 
+HOT_SHARE = 0.5
+"""Of a cache that operands may fill and still stay there: others use it too, and a cache in two parts may hold what is
+read from both of them twice."""
+
 HOT_APART = (2**21 + 17 * 2**12) // 4
 """Elements between two of them, so that they lie on different pages, and at different places of a page: neighbours in
 one page share its luck, and a whole process read 17 % longer than the next."""
@@ -76,7 +80,7 @@ def why_never_cold(problem: Problem, cache_bytes: int) -> str | None:
 def why_never_hot(problem: Problem, cache_bytes: int) -> str | None:
     """Why operands of this problem cannot stay in a last-level cache of `cache_bytes`, or None."""
     own = least_bytes(problem)
-    if own <= cache_bytes:
+    if own <= HOT_SHARE * cache_bytes:
         return None
     return f"never hot: its operands do not stay in a cache of {cache_bytes / 1e6:.0f} MB; see cold"
 

@@ -20,6 +20,10 @@ HEADLINE_COLD, PROFILER = (HEADLINE, COLD), ("profiler", COLD)
 EVENT, EVENT_PAIR = ("event", COLD), ("event-pair", COLD)
 
 
+SAME_CLOCK = 0.005
+"""How far two medians of the SM clock may be apart, as a fraction, and times still be compared."""
+
+
 class Rule(StrEnum):
     """How two times must compare."""
 
@@ -71,10 +75,18 @@ class Figures:
         """Both times over the trials that they share; over all where they ran in different workers."""
         one, other = self._medians(found), self._medians(wanted)
         shared = [trial for trial in one if trial in other]
+        if found[0].startswith(HEADLINE):
+            self._refuse_other_clocks(found, wanted)
         apart = Crew.FRESH in (timers()[found[0]].crew, timers()[wanted[0]].crew)
         if apart:
             return _mean(one.values()), _mean(other.values())
         return _mean(one[trial] for trial in shared), _mean(other[trial] for trial in shared)
+
+    def _refuse_other_clocks(self, found: tuple[str, Cache], wanted: tuple[str, Cache]) -> None:
+        """A check of `graph` against itself is about one thing: where the clock was another, it would be about that."""
+        one, other = (_clock_mhz(self._of(way)) for way in (found, wanted))
+        if one is not None and other is not None and abs(one / other - 1) > SAME_CLOCK:
+            raise Unjudged(f"the SM clock was {one:.0f} MHz by {found[0]} and {other:.0f} MHz by {wanted[0]}")
 
     def by_the_device(self) -> tuple[float, float]:
         """`graph`, held against the durations of a launch's kernels together.
@@ -116,6 +128,12 @@ class Figures:
         if way not in self._own:
             raise Unjudged(f"{way[0]} was not measured ({way[1]})")
         return self._own[way]
+
+
+def _clock_mhz(measurement: Measurement) -> float | None:
+    """Median over all samples."""
+    known = [mhz for trial in measurement.trials for mhz in trial.sample_clocks_mhz if mhz is not None]
+    return statistics.median(known) if known else None
 
 
 def _mean(values_ns: Iterable[float]) -> float:

@@ -19,6 +19,10 @@ SM_CLOCK = "sm_clock"
 """The mark for such a clock; every other mark is the name of a limit in `DeviceState.limited_ns`."""
 
 
+NO_LIMITS = {"reliability"}
+"""Counters that grow at full boost too, where the voltage alone ends it: data, and no mark."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Counter:
     """One limit's counter over a trial."""
@@ -119,6 +123,8 @@ def _counters(states: Iterable[DeviceState]) -> dict[str, _Counter]:
     told: dict[str, list[tuple[float, int]]] = {}
     for state in sorted(states, key=lambda state: state.time_unix_s):
         for name, held_ns in (state.limited_ns or {}).items():
+            if name in NO_LIMITS:
+                continue
             told.setdefault(name, []).append((state.time_unix_s, held_ns))
     return {
         name: _Counter(times_unix_s=[time for time, _ in readings], held_ns=[ns for _, ns in readings])

@@ -2,9 +2,10 @@
 
     python -m harness.trial --registry kernels.registry --device cuda:0
 
-Requests: `{"facts": {}}`, `{"measure": {"case": …, "trial": 0, "max_time_s": 0.15, "variant": null}}`.
-Replies: `{"phase": "…"}` whenever it goes on, then one `{"facts": …}` or `{"result": …, "lost": null}`;
-`lost` says why the worker must be replaced.
+Requests: `{"facts": {}}`, `{"release": {}}`,
+`{"measure": {"case": …, "trial": 0, "max_time_s": 0.15, "variant": null}}`.
+Replies: `{"phase": "…"}` whenever it goes on, then one `{"facts": …}`, `{"released": true}` or
+`{"result": …, "lost": null}`; `lost` says why the worker must be replaced.
 """
 
 from __future__ import annotations
@@ -13,59 +14,32 @@ import argparse
 import ctypes
 import importlib
 import json
+import math
 import os
 import signal
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.device import held_bytes, last_level_cache_bytes, memory_bytes, release_memory, torch_facts
 from harness.errors import first_line
-from harness.gate import Gate, error_bound, recheck, reference
+from harness.gate import recheck
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
-from harness.problems import HOT_APART, OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
+from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
 from harness.timing import NotMeasurable, Timing, timers
+from harness.workbench import Workbench
 
-if TYPE_CHECKING:
-    from torch import Tensor
+OUT_OF_MEMORY = "out of memory: "
+"""How the reason begins where operands did not fit; the others may then make room."""
 
+MEMORY_ERRORS = ("DefaultCPUAllocator: can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
+"""What torch, the driver and cuBLAS say where there is no exception of its own for it."""
 
-CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"
-"""What torch says on a CPU, where it has no exception of its own for it."""
-
-
-class Workbench:
-    """What one problem needs on the device, shared by the cases on it: gate, operand sets, references."""
-
-    def __init__(self, problem: Problem, device: str) -> None:
-        self.problem = problem
-        self._device = device
-        self.verdicts: dict[str, Verdict] = {}
-        self.renew()
-
-    def renew(self) -> None:
-        """Forget everything but the verdicts: a wrong kernel may have damaged what the next one would be judged by."""
-        self.gate = Gate(self.problem, self._device)
-        self._sets: dict[tuple[int, int], OperandSets] = {}
-        self._references: dict[OperandSets, tuple[Tensor, Tensor]] = {}
-
-    def sets(self, count: int, cache: Cache) -> OperandSets:
-        """`count` operand sets; apart from each other where each is a placement to be timed by itself."""
-        key = (count, HOT_APART if cache is Cache.HOT and count > 1 else 0)
-        if key not in self._sets:
-            self._sets[key] = OperandSets(self.problem, self._device, count, apart=key[1])
-        return self._sets[key]
-
-    def refresh(self, sets: OperandSets) -> tuple[Tensor, Tensor]:
-        """Write other values into `sets`; result and bound (count, m, n) that they must now give."""
-        if sets not in self._references:
-            sums, norms = reference(sets.a.values, sets.x.values)
-            self._references[sets] = (sums, error_bound(norms, self.problem.k))
-        factor = sets.refresh()
-        sums, bound = self._references[sets]
-        return sums * factor, bound * factor
+SOAK = 3
+"""Time budgets for which the first case on a problem is run before it is timed. The gate leaves the device cool, and
+on an H200 at 42 °C a large kernel takes 1 % less than at the 48 °C of those that come after it."""
 
 
 class Worker:
@@ -84,6 +58,7 @@ class Worker:
         self._say = say
         self._timers = timers()
         self._bench: Workbench | None = None
+        self._spoiled: str | None = None
         use_one_stream(device)
         self._cache_bytes = last_level_cache_bytes(device)
 
@@ -108,15 +83,17 @@ class Worker:
             return _without_samples(trial, Word.NOT_MEASURED, str(refusal))
         except Exception as error:  # noqa: BLE001 - a kernel is foreign code and may raise anything
             self._bench = None  # it may have written before it raised
-            if isinstance(error, torch.OutOfMemoryError) or CPU_OUT_OF_MEMORY in str(error):
+            if isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in MEMORY_ERRORS):
                 need = allocation_bytes(case.problem, self._set_count(case)) / 2**30
-                reason = f"out of memory: its operands alone take {need:.1f} GiB"
+                reason = f"{OUT_OF_MEMORY}its operands alone take {need:.1f} GiB"
                 return _without_samples(trial, Word.NOT_MEASURED, reason)
             return _without_samples(trial, Word.CRASHED, f"{type(error).__name__}: {first_line(error)}")
 
     def still_sound(self) -> str | None:
-        """Why the device context cannot be used any more, or None. A device fault stays with its process for good."""
-        if not self._device.startswith("cuda"):
+        """Why this process cannot be used any more, or None. A device fault stays with its process for good."""
+        if self._spoiled is not None:
+            return self._spoiled
+        if not self._on_gpu:
             return None
         import torch
 
@@ -126,11 +103,19 @@ class Worker:
             return first_line(error)
         return None
 
+    @property
+    def _on_gpu(self) -> bool:
+        return self._device.startswith("cuda")
+
     def make_room(self) -> None:
         """Give memory back after a case if this worker holds more than its share: the other trials need it too."""
         if held_bytes(self._device) > self._memory_share_bytes:
-            self._bench = None
-            release_memory(self._device)
+            self.release()
+
+    def release(self) -> None:
+        """Give back all memory that can be had again."""
+        self._bench = None
+        release_memory(self._device)
 
     def _measure(self, case: Case, trial: int, max_time_s: float, variant: str | None) -> TrialResult:
         kernel, timer = self._kernels[case.kernel], self._timers[case.timer]
@@ -142,9 +127,13 @@ class Worker:
         sets = bench.sets(self._set_count(case), case.cache)
         self._say({"phase": "variants"})
         chosen = self._variant(case, sets, max_time_s, variant)
+        if self._on_gpu and not bench.soaked:
+            self._say({"phase": "soaking"})
+            timer.measure(_bind(chosen, sets), case.cache, self._device, SOAK * max_time_s)
+            bench.soaked = True
         self._say({"phase": "timing" if timer.watched else "timing unwatched"})
         started = time.perf_counter()
-        timing = timer.measure(_bind(chosen, sets), case.cache, self._device, max_time_s)
+        timing = checked(timer.measure(_bind(chosen, sets), case.cache, self._device, max_time_s))
         seconds = time.perf_counter() - started
         self._say({"phase": "recheck"})
         wanted = bench.refresh(sets)
@@ -178,11 +167,15 @@ class Worker:
         return bench.verdicts[kernel.name]
 
     def _stray_launch(self, launch: Launch) -> str | None:
-        if not self._device.startswith("cuda"):
+        """How a launch escapes the stream. What used another stream has spoiled this process for what comes after."""
+        if not self._on_gpu:
             return None
-        from harness.capture import stray_launch
+        from harness.capture import branches, stray_launch
 
-        return stray_launch(launch)
+        reason = stray_launch(launch)
+        if reason is not None or branches(launch):
+            self._spoiled = "a kernel used a stream of its own, which slows all that this process runs afterwards"
+        return reason
 
     def _variant(self, case: Case, sets: OperandSets, max_time_s: float, wanted: str | None) -> Kernel:
         """The wanted variant; without one that with the least median in a short measurement.
@@ -211,8 +204,8 @@ class Worker:
     def _set_count(self, case: Case) -> int:
         if case.role is Role.FLOOR:
             return 1
-        on_gpu = self._device.startswith("cuda")  # where the placement of operands moves a time by percents
-        placements_bytes = memory_bytes(self._device) if on_gpu else 0
+        # on a GPU the placement of operands moves a time by percents
+        placements_bytes = memory_bytes(self._device) if self._on_gpu else 0
         return sets_for(case.problem, case.cache, cache_bytes=self._cache_bytes, memory_bytes=placements_bytes)
 
 
@@ -232,12 +225,24 @@ def _bind(kernel: Kernel, sets: OperandSets) -> list[Launch]:
     return [kernel.bind(operands) for operands in sets.operands()]
 
 
+def checked(timing: Timing) -> Timing:
+    """The timing, every sample of which is a time.
+
+    Raises:
+        NotMeasurable: there is none, or one is not finite or not above 0: it would come up as a logarithm much later.
+    """
+    bad = [ns for ns in timing.samples_ns if not (math.isfinite(ns) and ns > 0)]
+    if bad or not timing.samples:
+        raise NotMeasurable(f"a sample of {bad[0]} ns: wanted a finite time above 0" if bad else "no sample was taken")
+    return timing
+
+
 def _figures(timing: Timing) -> dict[str, Any]:
     """The fields of `TrialResult` that a timer fills."""
-    times = tuple(sample.time_unix_s for sample in timing.samples if sample.time_unix_s is not None)
-    clocks = tuple(sample.sm_clock_mhz for sample in timing.samples)
-    return {
-        "samples_ns": timing.samples_ns,
+    times = tuple(round(sample.time_unix_s, 4) for sample in timing.samples if sample.time_unix_s is not None)
+    clocks = tuple(sample.sm_clock_mhz and round(sample.sm_clock_mhz, 2) for sample in timing.samples)
+    return {  # digits that no clock here has would make up half of a run's bytes
+        "samples_ns": tuple(round(ns, 3) for ns in timing.samples_ns),
         "sample_times_unix_s": times if len(times) == len(timing.samples) else (),
         "sample_clocks_mhz": clocks if any(mhz is not None for mhz in clocks) else (),
         "launches_per_sample": timing.launches_per_sample,
@@ -294,6 +299,10 @@ def main() -> int:
         request = json.loads(line)
         if "facts" in request:
             say({"facts": torch_facts(options.device)})
+            continue
+        if "release" in request:
+            worker.release()
+            say({"released": True})
             continue
         wanted = request["measure"]
         case = Case.from_dict(wanted["case"])

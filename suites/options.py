@@ -97,7 +97,7 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
         check_ref_name(option.ref)
     chosen, problems = _kernels(option.kernel, kernels), _problems(option.shape)
     device = _device(option.device)
-    _refuse_without_gpu(option, device)
+    _refuse_additions(option, device)
     quick = bool(option.quick)
     return Selection(
         kernels=chosen,
@@ -180,7 +180,11 @@ def _caches(option: Any) -> tuple[Cache, ...]:
     return (Cache.COLD,) if cold_alone else tuple(Cache(cache) for cache in named)
 
 
-def _refuse_without_gpu(option: Any, device: str) -> None:
+def _refuse_additions(option: Any, device: str) -> None:
+    if option.selfcheck and (option.timer or option.cache):
+        raise CommandError(
+            "--selfcheck: holds all timers against each other; leave --timer and --cache out", Exit.USAGE
+        )
     for name in ("selfcheck", "peers"):
         if getattr(option, name) and not device.startswith("cuda"):
             code = Exit.USAGE if option.device else Exit.INFRASTRUCTURE

@@ -25,7 +25,7 @@ HEADLINE = "graph"
 MIN_SAMPLES = 10
 """Fewest samples, even when the time budget is spent."""
 
-MAX_SAMPLES = 400
+MAX_SAMPLES = 200
 """Most samples a case and trial."""
 
 CHECK_TRIALS = 3
@@ -151,7 +151,7 @@ class Timer:
 def timers() -> dict[str, Timer]:
     """All timers by name, the headline first."""
     modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
-    found = [timer for module in modules for timer in module.TIMERS]
+    found = [timer for module in modules for timer in getattr(module, "TIMERS", ())]
     found.sort(key=_place)
     by_name = {timer.name: timer for timer in found}
     if len(by_name) < len(found):
@@ -202,21 +202,23 @@ def draw_samples(
     return tuple(samples), "count"
 
 
-def settle(draw: Callable[[], Sample | None], *, window: int, within: float) -> bool:
+def settle(draw: Callable[[], Sample | None], *, window: int, within: float) -> bool | None:
     """Draw until times are steady: the median of the last `window` samples is `within` that of the window before.
 
     Returns:
-        Whether they became so in `MOST_WARM_UP_S`; the samples are for nobody.
+        Whether they became so in `MOST_WARM_UP_S`, None if that is too short to tell; the samples are for nobody.
     """
     started = time.perf_counter()
     times_ns: list[float] = []
+    compared = False
     while time.perf_counter() - started < MOST_WARM_UP_S:
         if (sample := draw()) is not None:
             times_ns.append(sample.ns)
         last, before = times_ns[-window:], times_ns[-2 * window : -window]
-        if len(before) == window and abs(statistics.median(last) / statistics.median(before) - 1) <= within:
+        compared = len(before) == window
+        if compared and abs(statistics.median(last) / statistics.median(before) - 1) <= within:
             return True
-    return False
+    return False if compared else None
 
 
 def with_clocks(samples: Sequence[Sample], clock: SmClock | NoClock) -> tuple[tuple[Sample, ...], dict[str, str]]:

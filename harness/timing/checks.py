@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.model import Cache, Launch, Role
 from harness.timing import CHECK_TRIALS, Crew, Purpose, Timer, Timing
 from harness.timing.event import measure_single, reading_flush, writing_flush
-from harness.timing.graph import REPLAY_NS, measure_graph, measure_replays
+from harness.timing.graph import measure_graph, measure_replays
 
 OTHER_STREAM_LAUNCHES = 32
 """On an H200 about seven are enough."""
@@ -15,7 +15,7 @@ OTHER_STREAM_LAUNCHES = 32
 
 def measure_double(launches: Sequence[Launch], cache: Cache, device: str, max_time_s: float) -> Timing:
     """As `graph`, with twice the launches a sample."""
-    return measure_replays(launches, cache, device, max_time_s, 2 * REPLAY_NS)
+    return measure_replays(launches, cache, device, max_time_s, times=2)
 
 
 def measure_event_read(launches: Sequence[Launch], cache: Cache, device: str, max_time_s: float) -> Timing:

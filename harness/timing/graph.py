@@ -33,6 +33,10 @@ REPLAY_NS = 2_000_000
 FIRST_LAUNCHES = 20
 """At least, in the graph that the length of the final one is estimated from."""
 
+ESTIMATES = 3
+ENOUGH = 1.25
+"""Times that the length is estimated, and what it may lack before that is done again."""
+
 SETTLING_REPLAYS = 3
 """Of the last so many, the median must be near that of as many before; six of them also are long enough for clocks to
 rise from idle, which takes about 2 ms."""
@@ -49,17 +53,15 @@ MOST_DELAY_CYCLES = FIRST_DELAY_CYCLES << 11
 
 def measure_graph(launches: Sequence[Launch], cache: Cache, device: str, max_time_s: float) -> Timing:
     """A sample: one replay of the graph over its launches."""
-    return measure_replays(launches, cache, device, max_time_s, REPLAY_NS)
+    return measure_replays(launches, cache, device, max_time_s, times=1)
 
 
-def measure_replays(
-    launches: Sequence[Launch], cache: Cache, device: str, max_time_s: float, replay_ns: float
-) -> Timing:
-    """As `measure_graph`, with replays that last at least `replay_ns`."""
+def measure_replays(launches: Sequence[Launch], cache: Cache, device: str, max_time_s: float, *, times: int) -> Timing:
+    """As `measure_graph`, with so many times the launches a sample."""
     import torch
 
     with torch.cuda.device(device), collector_off():
-        replay = replay_lasting(launches, cache, replay_ns)
+        replay = replay_lasting(launches, cache, REPLAY_NS, times)
         settled = replay.settle()
         samples, unknown, stopped = replay.draw(max_time_s)
     return Timing(
@@ -74,16 +76,20 @@ def measure_replays(
     )
 
 
-def replay_lasting(launches: Sequence[Launch], cache: Cache, replay_ns: float) -> Replay:
-    """A replay over `launches` that takes at least `replay_ns` for each of its graphs."""
+def replay_lasting(launches: Sequence[Launch], cache: Cache, replay_ns: float, times: int = 1) -> Replay:
+    """A replay over `launches` whose every graph takes at least `replay_ns`, or so many times the rounds of that."""
     groups = [[launch] for launch in launches] if cache is Cache.HOT else [list(launches)]
     per_launch = kernel_nodes(capture(launches[:1], 1))
     if per_launch == 0:
         raise NotMeasurable("a captured launch holds no kernel: it ran on another stream or does nothing")
-    once = math.ceil(FIRST_LAUNCHES / len(groups[0]))
-    estimate_ns = Replay(groups[:1], once, per_launch).estimate()
-    rounds = math.ceil(replay_ns / (estimate_ns * len(groups[0])))
-    return Replay(groups, max(once, rounds), per_launch)
+    rounds = math.ceil(FIRST_LAUNCHES / len(groups[0]))
+    for _ in range(ESTIMATES):  # clocks may have been low when the first estimate was made
+        estimate_ns = Replay(groups[:1], rounds, per_launch).estimate()
+        wanted = max(rounds, math.ceil(replay_ns / (estimate_ns * len(groups[0]))))
+        if wanted <= ENOUGH * rounds:
+            break
+        rounds = wanted
+    return Replay(groups, rounds * times, per_launch)
 
 
 class Replay:
@@ -94,6 +100,7 @@ class Replay:
 
         self.kernels_per_launch = kernels_per_launch
         self.launches = rounds * sum(len(group) for group in groups)
+        self._primes = [group[0] if len(groups) > 1 else None for group in groups]
         self._graphs = [capture(group, rounds) for group in groups]
         for graph, group in zip(self._graphs, groups, strict=True):
             found, wanted = kernel_nodes(graph), rounds * len(group) * kernels_per_launch
@@ -119,7 +126,9 @@ class Replay:
 
         torch.cuda._sleep(self._delay_cycles)  # noqa: SLF001 - the only device-side delay that torch ships
         self._clock.begin(len(self._times_ns))
-        for graph, (start, end) in zip(self._graphs, self._events, strict=True):
+        for prime, graph, (start, end) in zip(self._primes, self._graphs, self._events, strict=True):
+            if prime is not None:
+                prime()  # the graphs before this one may have put its operands out of the cache
             start.record()
             graph.replay()
             end.record()
@@ -142,8 +151,8 @@ class Replay:
                 taken.append(sample)
         return taken[-1].ns
 
-    def settle(self) -> bool:
-        """Replay until times are steady; whether they are. What was timed until then is forgotten."""
+    def settle(self) -> bool | None:
+        """Replay until times are steady; whether they are, if that can be told. Those times are forgotten."""
         settled = settle(self.sample, window=SETTLING_REPLAYS, within=SETTLED_WITHIN)
         self._times_ns.clear()
         return settled

@@ -49,12 +49,18 @@ def measure_sync(launches: Sequence[Launch], cache: Cache, device: str, max_time
 
 
 def _call_timer(launches: Sequence[Launch], cache: Cache, device: str) -> Callable[[int], float]:
-    """Times so many calls with one synchronization at each end, in ns a call."""
+    """Times so many calls with one synchronization at each end, in ns a call.
+
+    Cold: on through all sets. Hot: one set, which a call before the first has read; the next sample takes the next.
+    """
     wait = waiter(device)
-    batches = _batches(launches, cache)
+    rotation = itertools.cycle(launches)
 
     def calls_ns(calls: int) -> float:
-        batch = next(batches)
+        batch: Iterator[Launch] = rotation
+        if cache is Cache.HOT:
+            batch = itertools.repeat(next(rotation))
+            next(batch)()
         wait()
         started = time.perf_counter_ns()
         for launch in itertools.islice(batch, calls):
@@ -63,13 +69,6 @@ def _call_timer(launches: Sequence[Launch], cache: Cache, device: str) -> Callab
         return (time.perf_counter_ns() - started) / calls
 
     return calls_ns
-
-
-def _batches(launches: Sequence[Launch], cache: Cache) -> Iterator[Iterator[Launch]]:
-    """For each sample the calls in order. Cold: on through all sets. Hot: one set, the next sample the next."""
-    if cache is Cache.HOT:
-        return (itertools.repeat(launch) for launch in itertools.cycle(launches))
-    return itertools.repeat(itertools.cycle(launches))
 
 
 def _timing(samples: tuple[Sample, ...], stopped: str, calls: int, launches: Sequence[Launch], device: str) -> Timing:
