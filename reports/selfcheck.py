@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.model import Check, Problem
+from harness.model import Check, Problem, Word
 from harness.selfcheck import CHECKS, CheckKind, Rule, failed
 from harness.timing import Purpose, timers
 from reports import format as fmt
 from reports.cautions import Caution, Level
-from reports.figures import Figures
+from reports.figures import Figures, purpose_of, verdict_of, way_of
 from reports.tables import Cell, Column, Table, number, table, text
 
 MOST_NAMED = 3
@@ -177,6 +177,23 @@ def failures(f: Figures) -> tuple[Caution, ...]:
             said = f"The selfcheck «{fmt.name(each.name)}» failed in {of}{question}"
             found.append(Caution(level=Level.BAD, text=said, details=lines))
     return tuple(found)
+
+
+def failed_elsewhere(f: Figures) -> tuple[Caution, ...]:
+    """An error for kernels that were wrong or crashed by a timer of the selfcheck or a peer's, and by no other.
+
+    Their figures are nowhere, but a wrong output is a wrong kernel.
+    """
+    broken = (Word.WRONG, Word.CRASHED)
+    known = {(r.kernel, r.problem) for r in f.rows if r.verdict.word in broken}
+    lines = []
+    for m in f.run.measurements:
+        verdict, where = verdict_of(m), (m.case.kernel, m.case.problem)
+        if purpose_of(m.case.timer) is not Purpose.BENCH and verdict.word in broken and where not in known:
+            who = f"{fmt.name(m.case.kernel)} on {fmt.problem(m.case.problem)} ({fmt.name(way_of(m).label)})"
+            lines.append(f"{who}: {verdict.word}: {fmt.line(verdict.reason or 'no reason given')}")
+    said = "Kernels that passed by the bench's own timers failed by others."
+    return (Caution(level=Level.BAD, text=said, details=tuple(lines)),) if lines else ()
 
 
 def failure(f: Figures, of: Difference, kind: CheckKind | None) -> str:

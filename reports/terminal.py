@@ -12,6 +12,7 @@ from harness.model import Problem, Run, Word
 from reports import format as fmt
 from reports.cautions import Level, cautions, is_wide
 from reports.figures import BASELINE, Figures, Row, figures
+from reports.selfcheck import failed_elsewhere
 from reports.takeaway import floor_note, side, takeaway
 from reports.terminal_sections import sections
 
@@ -67,7 +68,7 @@ def _left_out(f: Figures) -> Iterator[Text]:
 
 def _warnings(f: Figures) -> Iterator[Text]:
     """What to know before the figures, gravest first, with the first few cases of each."""
-    for caution in cautions(f):
+    for caution in (*failed_elsewhere(f), *cautions(f)):
         yield Text.assemble((f"{caution.level}: ", _LEVEL_STYLES[caution.level]), caution.text)
         for detail in caution.details[:MOST_DETAILS]:
             yield Text(f"  {detail}", style="dim")

@@ -38,9 +38,9 @@ def _timers(f: Figures) -> Iterator[RenderableType]:
     shown = _grid()
     shown.add_column("problem", overflow="fold", min_width=10)
     for way in ways:
-        shown.add_column(fmt.name(way.timer), justify="right", min_width=6, overflow="fold")
+        shown.add_column(Text(fmt.name(way.timer)), justify="right", min_width=6, overflow="fold")
     for problem in f.problems:
-        shown.add_row(fmt.problem(problem), *(_median(rows.get((BASELINE, problem, way))) for way in ways))
+        shown.add_row(Text(fmt.problem(problem)), *(_median(rows.get((BASELINE, problem, way))) for way in ways))
     seconds = [beside.seconds_a_case(f, way.timer) for way in ways]
     if any(each is not None for each in seconds):
         spent = [fmt.NONE if each is None else fmt.significant(each, 3) for each in seconds]

@@ -15,7 +15,7 @@ from reports.device_kernels import DeviceKernels, device_kernels_view
 from reports.facts import BuildView, build_views, command, environment_tables, method
 from reports.figures import Figures, figures
 from reports.launch_rate import LaunchRate, launch_rate
-from reports.selfcheck import Selfcheck, failures, selfcheck_view
+from reports.selfcheck import Selfcheck, failed_elsewhere, failures, selfcheck_view
 from reports.side_by_side import SideBySide, side_by_side
 from reports.tables import Table
 from reports.takeaway import floor_note, limit_takeaway, takeaway
@@ -99,7 +99,7 @@ def view(run: Run, files: Sequence[tuple[str, int]] = ()) -> View:
 def all_cautions(f: Figures) -> tuple[Caution, ...]:
     """What to know before the figures, the selfcheck's failures among it; the gravest first."""
     order = list(Level)
-    return tuple(sorted((*cautions(f), *failures(f)), key=lambda c: order.index(c.level)))
+    return tuple(sorted((*cautions(f), *failed_elsewhere(f), *failures(f)), key=lambda c: order.index(c.level)))
 
 
 def _cases(f: Figures, problem: Problem) -> Cases:

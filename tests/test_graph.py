@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from harness.capture import capture, kernel_nodes, stray_launch
+from harness.capture import branches, capture, kernel_nodes, stray_launch
 from harness.gate import Gate
 from harness.model import Cache, Case, Kernel, Launch, Operands, Problem, Role, Verdict, Word
 from harness.problems import HOT_PLACEMENTS
@@ -126,6 +126,40 @@ def test_a_kernel_that_leaves_the_stream_is_wrong(where: str) -> None:
     assert verdict.word is Word.WRONG
     assert verdict.reason == ESCAPED or (verdict.reason or "").startswith(REFUSED)
     assert check(gemv(bind_right)).word is Word.PASSED
+
+
+def forks_and_joins(o: Operands) -> Launch:
+    """Right, but half of it is on a stream of its own, joined back by events."""
+    stream, here = torch.cuda.Stream(), torch.cuda.current_stream()
+    half = o.a.shape[0] // 2
+
+    def launch() -> None:
+        stream.wait_stream(here)
+        with torch.cuda.stream(stream):
+            torch.matmul(o.a[:half], o.x, out=o.y[:half])
+        torch.matmul(o.a[half:], o.x, out=o.y[half:])
+        here.wait_stream(stream)
+
+    return launch
+
+
+def test_a_fork_is_seen() -> None:
+    """It is measured, and then its process is not used any more."""
+    y = torch.zeros(16, device=DEVICE)
+    assert not branches(lambda: y.add_(1.0))
+    a, x = torch.ones(64, 64, device=DEVICE), torch.ones(64, 1, device=DEVICE)
+    assert branches(forks_and_joins(Operands(a=a, x=x, y=torch.empty(64, 1, device=DEVICE))))
+
+
+@pytest.mark.parametrize(("bind", "spoils"), [(bind_right, False), (forks_and_joins, True)])
+def test_a_stream_of_its_own_spoils_the_worker(bind: Callable[[Operands], Launch], spoils: bool) -> None:
+    """A few launches on a second stream slow every later kernel of a process: the next case gets a fresh one."""
+    kernel = gemv(bind)
+    worker = Worker({"mine": kernel}, DEVICE, lambda _: None, 1.0)
+    case = Case(kernel="mine", role=Role.GEMV, problem=PROBLEM, timer="graph", cache=Cache.COLD)
+    result = worker.measure(case, 0, 0.02)
+    assert result.verdict.word is Word.PASSED, result.verdict.reason
+    assert (worker.still_sound() is not None) is spoils
 
 
 def test_a_launch_without_kernels_is_not_measurable() -> None:

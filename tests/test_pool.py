@@ -279,6 +279,38 @@ def test_the_request_names_the_variant(tmp_path: Path, variant: str | None) -> N
     }
 
 
+def test_memory_that_others_hold_is_asked_for_once(tmp_path: Path) -> None:
+    """On a small GPU the other trials' operands may be what does not leave room."""
+    asked: list[tuple[int, str]] = []
+
+    class Remembering(Scripted):
+        def __init__(self, trial: int) -> None:
+            super().__init__("gate")
+            self.trial = trial
+
+        def ask(self, request: dict[str, object], on_poll: Callable[[str], None]) -> dict[str, object]:  # noqa: ARG002
+            """Full, until the others have made room."""
+            asked.append((self.trial, next(iter(request))))
+            if "release" in request:
+                return {"released": True}
+            reason = "out of memory: its operands alone take 9.0 GiB" if len(asked) == 1 else None
+            word = Word.PASSED if reason is None else Word.NOT_MEASURED
+            result = TrialResult(trial=self.trial, verdict=Verdict(word=word, reason=reason))
+            return {"result": result.to_dict(), "lost": None}
+
+    pool = Pool(spec(tmp_path, trials=0))
+    pool._workers = [Remembering(trial) for trial in range(3)]  # type: ignore[list-item]
+    assert pool.measure(case("right"), 1, 0.002, lambda: None).verdict.word is Word.PASSED
+    assert asked == [(1, "measure"), (0, "release"), (2, "release"), (1, "measure")]
+
+
+def test_a_worker_gives_back_what_it_holds(pool: Pool) -> None:
+    """And goes on as before."""
+    measure(pool, "right")
+    pool._make_room_beside(1)
+    assert measure(pool, "right").verdict.word is Word.PASSED
+
+
 def test_the_first_worker_can_be_kept_alone(tmp_path: Path) -> None:
     """The same process goes on; what is asked of another trial finds a new one."""
     pool = Pool(spec(tmp_path, trials=2))

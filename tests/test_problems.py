@@ -8,6 +8,7 @@ import torch
 from harness.model import Cache, Layout, Problem
 from harness.problems import (
     GUARD_ELEMENTS,
+    HOT_APART,
     HOT_PLACEMENTS,
     Guarded,
     OperandSets,
@@ -178,6 +179,32 @@ def test_refresh_writes_where_the_operands_are() -> None:
     assert all(each.y.isnan().all() for each in operands)
 
 
+def test_sets_apart_lie_on_other_pages() -> None:
+    """Further than 2 MiB from each other, at other places of a page, still aligned; the values are the same."""
+    problem, page = Problem(m=4, k=6), 2**21
+    near, far = OperandSets(problem, "cpu", 3), OperandSets(problem, "cpu", 3, apart=HOT_APART)
+    for name in ("a", "x", "y"):
+        first, second, third = (getattr(each, name).storage_offset() * 4 for each in far.operands())
+        assert second - first == third - second >= page
+        assert len({offset % page for offset in (first, second, third)}) == 3
+        assert all(offset % 256 == 0 for offset in (first, second, third))
+    assert [getattr(near, name).values.shape for name in "axy"] == [getattr(far, name).values.shape for name in "axy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("y", "wrote outside y"), ("a", "wrote outside A"), ("x", "wrote outside x")]
+)
+@pytest.mark.parametrize("offset", [GUARD_ELEMENTS + 30, HOT_APART // 2, HOT_APART])
+def test_what_lies_between_sets_apart_is_a_guard(name: str, words: str, offset: int) -> None:
+    """A write anywhere in it is noticed, also after a refresh."""
+    made = OperandSets(Problem(m=4, k=6), "cpu", 2, apart=HOT_APART)
+    assert made.damage() is None
+    made.refresh()
+    assert made.damage() is None
+    write(getattr(made.operands()[0], name), offset)
+    assert made.damage() == words
+
+
 def write(tensor: torch.Tensor, offset: int) -> None:
     tensor.as_strided((1,), (1,), tensor.storage_offset() + offset).fill_(7.0)
 
@@ -247,11 +274,11 @@ def test_one_set_is_hot(m: int, k: int) -> None:
 
 
 def test_what_does_not_fit_is_never_hot() -> None:
-    """4096×4096 is 67 MB; a cache of 60 MiB is 63 MB. At exactly its size a problem can be hot."""
+    """4096×4096 is 67 MB; a cache of 60 MiB is 63 MB. Half of a cache can be hot."""
     problem = Problem(m=4096, k=4096)
     assert why_never_hot(problem, H200_CACHE) == "never hot: its operands do not stay in a cache of 63 MB; see cold"
-    assert why_never_hot(problem, 67_141_632) is None
-    assert why_never_hot(problem, 67_141_631) is not None
+    assert why_never_hot(problem, 2 * 67_141_632) is None
+    assert why_never_hot(problem, 2 * 67_141_631) is not None
 
 
 @pytest.mark.parametrize(("m", "k", "dtype"), [(3, 5, "float32"), (64, 64, "float32"), (1000, 37, "float16")])

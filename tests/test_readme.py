@@ -11,49 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import Cache
-from harness.store import load, verify
+from harness.store import verify
 from kernels.build import build
 from kernels.declarations import CSRC
-from reports import format as fmt
-from reports.figures import BASELINE, Figures, Way, figures
 from tests.test_noxfile import nox
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "h200"
-HEADLINE = Way(timer="graph", cache=Cache.COLD)
 
 
 def commands() -> list[str]:
     """Every line of every `sh` block, comments off."""
     blocks = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
     return [line.partition(" #")[0].strip() for block in blocks for line in block.splitlines() if line.strip()]
-
-
-def figure_lines(f: Figures) -> list[str]:
-    """README's table: by problem, torch.matmul and the fastest kernel of this project."""
-    lines = [
-        "| problem | `torch.matmul` | fastest kernel here | its time | speed | bandwidth | of `read` |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for problem in f.problems:
-        base = f.find(BASELINE, problem, HEADLINE)
-        best = min(
-            (row for row in f.passed(HEADLINE) if row.problem == problem and row.written_here),
-            key=lambda row: row.summary.median_ns.estimate,
-        )
-        cells = [
-            fmt.problem(problem),
-            fmt.microseconds_pm(base.summary.median_ns),
-            f"`{best.kernel}`",
-            fmt.microseconds_pm(best.summary.median_ns),
-            fmt.times_range(best.speedup),
-            fmt.gb_per_s(best.gb_per_s),
-            fmt.share(best.of_limit.estimate),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
 
 
 def test_it_is_short() -> None:
@@ -69,15 +40,22 @@ def test_its_sessions_exist() -> None:
     assert {"bench", "tests", "runs", "report", "verify"} <= named
 
 
-@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("nox -s bench --")])
+@pytest.mark.parametrize("line", [line for line in commands() if re.match(r"nox -s (bench|peers) --", line)])
 def test_its_bench_options_are_accepted(line: str, tmp_path: Path) -> None:
     """Collecting alone runs every check of the options."""
-    arguments = shlex.split(line)[4:]
+    arguments = shlex.split(line)[4:]  # those of the peers too: its own --peers is refused on a CPU
     command = [sys.executable, "-m", "pytest", "suites", "--collect-only", "-q", "--device", "cpu", *arguments]
     result = subprocess.run(
         [*command, "--store", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("nox -s profile --")])
+def test_its_profile_is_accepted(line: str) -> None:
+    """What it names exists: a machine without a GPU then says so, and nothing before that."""
+    result = nox("-s", "profile", "--no-venv", "--", *shlex.split(line)[4:], CUDA_VISIBLE_DEVICES="")
+    assert result.returncode == 6, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("line", [line for line in commands() if re.match(r"nox -s (runs|report|verify)", line)])
@@ -115,9 +93,3 @@ def test_the_example_names_no_machine() -> None:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"GPU-(?!0{8})[0-9a-f]{8}-", text), path
         assert not re.search(r"(?<![\w.>])/(root|home|tmp|opt|work)/", text), path
-
-
-def test_its_figures_are_the_examples() -> None:
-    """No figure without a run: the table, line by line."""
-    for line in figure_lines(figures(load(EXAMPLE))):
-        assert line in README

@@ -76,7 +76,9 @@ def test_many_timers_are_folded(browser: Browser, tmp_path: Path, width: int) ->
     page.locator("#speed details.pictures > summary").click()
     page.wait_for_function("document.querySelectorAll('#speed .plot svg').length === 8", timeout=30_000)
     page.wait_for_function(DRAWN, timeout=30_000)
-    widths = page.evaluate("[...document.querySelectorAll('#speed .plot svg')].map(e => e.getBoundingClientRect().width)")
+    widths = page.evaluate(
+        "[...document.querySelectorAll('#speed .plot svg')].map(e => e.getBoundingClientRect().width)"
+    )
     assert min(widths) > 250
     page.evaluate("for (const box of document.querySelectorAll('details')) box.open = true")
     page.wait_for_function(DRAWN, timeout=30_000)

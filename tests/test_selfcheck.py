@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from harness.model import Cache, Case, Check, Measurement, Problem, Role, TrialResult, Verdict, Word
+from harness.model import Cache, Case, Check, DeviceKernel, Measurement, Problem, Role, TrialResult, Verdict, Word
 from harness.selfcheck import CHECKS, failed, selfcheck
 
 PROBLEM = Problem(m=64, k=128)
@@ -17,7 +17,7 @@ NEAR = 1e-6
 """Of a bound: what is this much within it passes, what is as much beyond it fails."""
 
 
-def timed(  # noqa: PLR0913 - a case in a line
+def timed(
     timer: str,
     by_trial: float | Sequence[float],
     cache: Cache = COLD,
@@ -74,7 +74,7 @@ WANTED = {
     "event": Wanted(found=("event", COLD), share=0.03, least_ns=300),
     "length": Wanted(found=("graph-double", COLD), share=0.01, least_ns=20),
     "NVML": Wanted(found=("graph-unwatched", COLD), share=0.005, least_ns=5),
-    "neighbours": Wanted(found=("graph-alone", COLD), share=0.02, least_ns=30),
+    "neighbours": Wanted(found=("graph-alone", COLD), share=0.03, least_ns=30),
     "cold": Wanted(
         found=("graph", COLD), wanted=("graph", HOT), share=0.01, least_ns=20,
         passes=(1 + NEAR, 50.0), fails=(-1.0, 0.0, 1 - NEAR),
@@ -106,10 +106,11 @@ def test_a_check_at_its_bound(name: str, wanted_ns: float) -> None:
     for differences, passed in ((kind.passes, True), (kind.fails, False)):
         for difference in differences:
             found_ns = wanted_ns + difference * bound_ns
-            check = of(
-                [*FLOOR, timed(kind.found[0], found_ns + own_ns, kind.found[1]), timed(kind.wanted[0], wanted_ns, kind.wanted[1])],
-                name,
-            )  # fmt: skip
+            pair = (
+                timed(kind.found[0], found_ns + own_ns, kind.found[1]),
+                timed(kind.wanted[0], wanted_ns, kind.wanted[1]),
+            )
+            check = of([*FLOOR, *pair], name)
             assert check.passed is passed, f"{difference} bounds"
             assert check.found_ns == pytest.approx(found_ns)
             assert check.wanted_ns == pytest.approx(wanted_ns)
@@ -133,6 +134,36 @@ def test_a_launch_of_one_kernel_needs_no_second_empty_one() -> None:
     )
     assert of(single, "event").passed
     assert of(double, "event").reason == "event-pair was not measured (cold)"
+
+
+def device_kernel(ns: float) -> DeviceKernel:
+    return DeviceKernel(
+        name="k", grid=(1, 1, 1), block=(32, 1, 1), registers=None, shared_bytes=None, duration_ns=ns
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("durations_ns", "wanted_ns"),
+    [((), 5000.0), ((4000.0,), 5000.0), ((3000.0, 1000.0), 4000.0), ((2000.0, 1000.0, 500.0), 3500.0)],
+)
+def test_profiling_lengthens_the_gaps_between_kernels(durations_ns: tuple[float, ...], wanted_ns: float) -> None:
+    """Of a launch of several, their durations count; of one, the whole span from start to end."""
+    profiled = timed("profiler", 5000.0)
+    kernels = tuple(device_kernel(ns) for ns in durations_ns)
+    profiled = replace(profiled, trials=(replace(profiled.trials[0], device_kernels=kernels),))
+    check = of([timed("graph", [4000.0, 9000.0]), profiled], "profiler")
+    assert (check.found_ns, check.wanted_ns) == (pytest.approx(6000.0), pytest.approx(wanted_ns))
+
+
+def test_durations_are_over_all_profiled_workers() -> None:
+    """Kernels of 1,000 and 2,000 ns in one worker, 2,000 and 10,000 in another: the geometric mean of the sums."""
+    profiled = timed("profiler", [5000.0, 20_000.0])
+    trials = tuple(
+        replace(t, device_kernels=(device_kernel(first), device_kernel(second)))
+        for t, first, second in zip(profiled.trials, (1000.0, 2000.0), (2000.0, 10_000.0), strict=True)
+    )
+    check = of([timed("graph", 6000.0), replace(profiled, trials=trials)], "profiler")
+    assert check.wanted_ns == pytest.approx(6000.0)
 
 
 def test_a_timer_of_three_trials_is_held_against_the_same_three() -> None:
@@ -207,10 +238,10 @@ def test_without_the_empty_kernel_events_are_not_judged() -> None:
 
 
 def test_what_is_asked_of_the_empty_kernel() -> None:
-    """It has no operands that could be cold, and it is what `event` is corrected by; a limit is asked everything."""
+    """It has no operands to be cold, is what `event` is corrected by, and takes longer while profiled; else all."""
     read = timed("graph", 2000.0, kernel="read", role=Role.LIMIT)
     asked = [(check.kernel, check.name) for check in selfcheck([FLOOR[0], read, timed("graph", 3000.0)])]
-    of_floor = [name for name in WANTED if name not in {"event", "cold"}]
+    of_floor = [name for name in WANTED if name not in {"profiler", "event", "cold"}]
     assert asked == [
         *(("empty", name) for name in of_floor),
         *(("read", name) for name in WANTED),
@@ -242,3 +273,18 @@ def test_failed_are_those_that_were_judged_and_did_not_pass() -> None:
     )
     assert failed([right, wrong, unjudged, wrong]) == (wrong, wrong)
     assert failed([right, unjudged]) == ()
+
+
+@pytest.mark.parametrize(("mhz", "judged"), [(1980.0, True), (1975.0, True), (1965.0, False)])
+def test_another_clock_is_no_word_on_a_timer(mhz: float, judged: bool) -> None:
+    """`graph` against itself: where the SM clock was another, a check would be about that."""
+
+    def clocked(measurement: Measurement, at_mhz: float) -> Measurement:
+        trials = (replace(t, sample_clocks_mhz=(at_mhz,) * len(t.samples_ns)) for t in measurement.trials)
+        return replace(measurement, trials=tuple(trials))
+
+    graph, unwatched = clocked(timed("graph", 2000.0), 1980.0), clocked(timed("graph-unwatched", 2000.0), mhz)
+    check = of([graph, unwatched], "NVML")
+    assert (check.passed is True) is judged
+    if not judged:
+        assert check.reason == "the SM clock was 1965 MHz by graph-unwatched and 1980 MHz by graph"

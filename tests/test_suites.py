@@ -9,18 +9,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from harness.draft import write_run
 from harness.errors import CommandError, Exit
-from harness.model import Cache
+from harness.model import Cache, Case, Check, Measurement, Problem, Role, TrialResult, Verdict, Word
 from harness.store import Store, load, verify
 from kernels import registry
-from suites import options
+from suites import conftest
 from suites.options import Selection, select
 from tests.built import library, shared_cache
+from tests.sample_run import empty_run
 
 ROOT = Path(__file__).parents[1]
 QUICKLY = ("--device", "cpu", "--shape", "64x64", "--timer", "async", "--trials", "2", "--max-time", "0.01")
@@ -127,13 +131,13 @@ def benchmarks(path: Path) -> dict[str, dict]:
 
 
 def test_pytest_benchmark_has_the_samples(session: Session) -> None:
-    """Its JSON holds every sample of samples.parquet, in s, trials pooled in order; no more, no less."""
+    """Its JSON holds every sample of samples.parquet, digit for digit in s, trials pooled in order; and no more."""
     records = benchmarks(session.folder / "pytest-benchmark.json")
     assert set(records) == {f"test_sgemv[{k}-{p}-async-{c}]" for k, p in MEASURED.items() for c in ("cold", "hot")}
     for measurement in load(session.folder).measurements:
         if measurement.samples_ns:
             record = records[f"test_sgemv[{measurement.case.id}]"]
-            assert record["stats"]["data"] == [ns / 1e9 for ns in measurement.samples_ns]
+            assert record["stats"]["data"] == [float(f"{ns}e-9") for ns in measurement.samples_ns]
             assert record["stats"]["rounds"] == len(measurement.samples_ns)
             assert record["stats"]["iterations"] == 1
 
@@ -222,7 +226,11 @@ KERNELS = "torch.matmul, torch.mv, sgemv_k128_f32x4, sgemv_k16_f32, sgemv_k32_f3
     [
         ("shape", ["64x64", "0x1"], "--shape: found '0x1', wanted MxK"),
         ("timer", ["graph"], "--timer: graph does not work on cpu, wanted one of: async, sync"),
-        ("timer", ["graph-double"], "--timer: found 'graph-double', wanted one of: graph, event, async, sync, profiler"),
+        (
+            "timer",
+            ["graph-double"],
+            "--timer: found 'graph-double', wanted one of: graph, event, async, sync, profiler",
+        ),
         ("timer", ["do_bench"], "--timer: found 'do_bench', wanted one of: graph, event, async, sync, profiler"),
         ("trials", "2.5", "--trials: found '2.5', wanted a whole number from 1 to 1000"),
         ("trials", "1001", "--trials: found '1001', wanted a whole number from 1 to 1000"),
@@ -250,6 +258,10 @@ def test_more_wrong_values(option: str, value: object, words: str) -> None:
         (["--timer", "cupti"], "--timer: found 'cupti', wanted one of: graph, event, async, sync, profiler"),
         (["--selfcheck"], "--selfcheck: needs a GPU that torch can use, and this would run on the CPU"),
         (["--peers"], "--peers: needs a GPU that torch can use, and this would run on the CPU"),
+        (
+            ["--selfcheck", "--timer", "graph"],
+            "--selfcheck: holds all timers against each other; leave --timer and --cache out",
+        ),
         (["--cache", "warm"], "--cache: found 'warm', wanted one of: cold, hot"),
         (["--trials", "0"], "--trials: found '0', wanted a whole number from 1 to 1000"),
         (["--max-time", "soon"], "--max-time: found 'soon', wanted a number from 0.001 to 3600"),
@@ -431,3 +443,102 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     assert [m.case.kernel for m in run.measurements] == ["empty", "torch.matmul"]
     assert all(m.samples_ns for m in run.measurements)
     assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [run.id, "refs"]
+
+
+@pytest.mark.parametrize("option", ["--selfcheck", "--peers"])
+def test_without_a_gpu_timers_cannot_be_checked(tmp_path: Path, option: str) -> None:
+    """No device was named: what lacks is the machine's, code 6 and one line. With --device cpu it is wrong usage."""
+    done = suites("-q", option, "--store", tmp_path / "store", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 6, done.stdout + done.stderr
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    assert lines == [f"Exit: {option}: needs a GPU that torch can use, and this would run on the CPU"]
+    assert not (tmp_path / "store").exists()
+
+
+CHECKED = Check(name="length", kernel="mine", problem=Problem(m=8, k=8), passed=True)
+FAILED = replace(CHECKED, name="NVML", passed=False)
+UNJUDGED = replace(CHECKED, name="cold", passed=None, reason="graph was not measured (hot)")
+
+
+@pytest.fixture
+def _interrupts() -> Iterator[None]:
+    """Ctrl-C means after the test what it meant before."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def finished(root: Path, checks: tuple[Check, ...] | None, status: int = 0) -> SimpleNamespace:
+    """A session at its end, whose bench publishes a run with this selfcheck."""
+    folder = root / "20260101T000000Z-x-y-abcdef"
+
+    def publish(*, partial: bool) -> Path:
+        folder.mkdir()
+        write_run(folder, replace(empty_run(), id=folder.name, selfcheck=checks, partial=partial))
+        return folder
+
+    config = SimpleNamespace(stash=pytest.Stash(), _benchmarksession=SimpleNamespace(benchmarks=[]))
+    config.stash[conftest.CODES] = []
+    config.stash[conftest.SELECTION] = replace(selection(), ref="checked", path_file=root / "path")
+    bench = SimpleNamespace(publish=publish, kept=root, store=Store(root))
+    config.stash[conftest.BENCH] = bench  # type: ignore[index]
+    session = SimpleNamespace(config=config, testsfailed=0, shouldfail=False, shouldstop=False)
+    conftest.pytest_sessionfinish(session, status)  # type: ignore[arg-type]
+    return session
+
+
+@pytest.mark.usefixtures("_interrupts")
+@pytest.mark.parametrize(
+    ("checks", "code"),
+    [
+        (None, Exit.FINE),
+        ((), Exit.KERNEL),
+        ((UNJUDGED, UNJUDGED), Exit.KERNEL),
+        ((CHECKED, UNJUDGED), Exit.FINE),
+        ((CHECKED, FAILED), Exit.KERNEL),
+        ((UNJUDGED, FAILED, FAILED), Exit.KERNEL),
+    ],
+    ids=["not asked for", "nothing measured", "nothing judged", "passed", "one failed", "two failed"],
+)
+def test_a_failed_check_is_told_by_the_exit_code(tmp_path: Path, checks: tuple[Check, ...] | None, code: Exit) -> None:
+    """5, though every kernel was right; the run is published, named and found all the same."""
+    session = finished(tmp_path, checks)
+    assert session.exitstatus == code
+    folder = Store(tmp_path).resolve("checked")
+    assert load(folder).selfcheck == checks
+    assert (tmp_path / "path").read_text() == f"{folder}\n"
+
+
+@pytest.mark.usefixtures("_interrupts")
+def test_an_interrupt_outweighs_a_failed_check(tmp_path: Path) -> None:
+    """The highest code that applies, as everywhere."""
+    session = finished(tmp_path, (FAILED,), pytest.ExitCode.INTERRUPTED)
+    assert session.exitstatus == Exit.INTERRUPTED
+    assert load(Store(tmp_path).resolve("checked")).partial
+
+
+@pytest.mark.parametrize(("timer", "rounds"), [("graph", 2), ("profiler", 2), ("do_bench", 2), ("graph-double", None)])
+def test_a_timer_that_only_checks_is_no_benchmark(timer: str, rounds: int | None) -> None:
+    """Its case passes and is in the run; pytest-benchmark, which compares kernels, hears nothing of it."""
+    case = Case(kernel="mine", role=Role.GEMV, problem=Problem(m=8, k=8), timer=timer, cache=Cache.COLD)
+    trial = TrialResult(trial=0, verdict=Verdict(word=Word.PASSED), samples_ns=(1000.0, 2000.0))
+    measured: list[Case] = []
+    heard: list[tuple[int, float]] = []
+
+    def pedantic(run: Callable[[], None], *, rounds: int, iterations: int) -> None:
+        for _ in range(rounds * iterations):
+            conftest.CLOCK.read()
+            run()
+            heard.append((rounds, conftest.CLOCK.read()))
+
+    def measure(asked: Case) -> Measurement:
+        measured.append(asked)
+        return Measurement(case=case, trials=(trial,))
+
+    benchmark = SimpleNamespace(pedantic=pedantic, extra_info={})
+    config = SimpleNamespace(stash=pytest.Stash())
+    fixture = conftest.measure.__wrapped__
+    fixture(SimpleNamespace(measure=measure), benchmark, SimpleNamespace(config=config))(case)
+    assert measured == [case]
+    assert heard == ([] if rounds is None else [(rounds, 1e-6), (rounds, 2e-6)])
+    assert bool(benchmark.extra_info) is bool(rounds)

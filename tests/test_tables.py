@@ -176,6 +176,14 @@ def test_readings_of_an_older_run_load(tmp_path: Path) -> None:
     assert found.trials[0].states == tuple(replace(each, limited_ns=None) for each in STATES_OF_EVERY_KIND)
 
 
+def test_times_with_a_gap_are_not_known(tmp_path: Path) -> None:
+    """None at all, rather than one that is no number."""
+    frames = through_files(WHOLE, tmp_path)
+    frames[SAMPLES].loc[1, "time_unix_s"] = None
+    found = with_tables(without_tables(WHOLE), frames)
+    assert [t.sample_times_unix_s for t in found[0].trials] == [(), TIMES]
+
+
 def test_text_columns_are_json(tmp_path: Path) -> None:
     """For other tools: lists and tables by name, in one cell."""
     frame = through_files((measurement(trial(states=STATES_OF_EVERY_KIND[:1])),), tmp_path)[STATES]

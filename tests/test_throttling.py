@@ -180,3 +180,9 @@ def test_a_trial_without_samples():
     assert throttled_share(measurement(wrong), 1980) == (0, 0)
     assert not always_throttled([measurement(wrong)], 1980)
     assert throttled_by([measurement(wrong)], 1980) == {}
+
+
+def test_a_limit_of_full_boost_is_no_mark():
+    """Where the voltage alone ends the clock, its counter grows all the time: that is data, and holds nothing back."""
+    states = [reading(1000.0, {"reliability": 0}), reading(1001.0, {"reliability": 10**9})]
+    assert throttled(trial([1000.1, 1000.2], states), None) == (None, None)

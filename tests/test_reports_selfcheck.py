@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from harness.model import Check, Problem, Run
+from harness.model import Check, Problem, Run, TrialResult, Verdict, Word
 from harness.selfcheck import CHECKS
 from reports.cautions import Level
 from reports.figures import figures
-from reports.selfcheck import asked, failures, selfcheck_view, takeaway
+from reports.selfcheck import asked, failed_elsewhere, failures, selfcheck_view, takeaway
 from reports.terminal import summary_table
 from reports.view import all_cautions, view
 from tests.sample_run import HOSTILE, gpu_run
@@ -159,6 +159,18 @@ class TestPlaces:
         levels = [c.level for c in all_cautions(figures(run_with(GOOD, BAD)))]
         assert levels == sorted(levels, key=list(Level).index)
         assert found in all_cautions(figures(run_with(GOOD, BAD)))
+
+    def test_wrong_by_a_timer_of_the_selfcheck_alone(self) -> None:
+        """A kernel whose output is wrong in a process with a second stream is wrong, whatever the other timers saw."""
+        run = selfcheck_run(shapes=((1024, 128),), samples=4)
+        wrong = (TrialResult(trial=0, verdict=Verdict(word=Word.WRONG, reason="row 3")),)
+        place = ("sgemv_k32_f32", "graph-two-streams")
+        changed = [replace(m, trials=wrong) if (m.case.kernel, m.case.timer) == place else m for m in run.measurements]
+        [found] = failed_elsewhere(figures(replace(run, measurements=tuple(changed))))
+        assert found.details == ("sgemv_k32_f32 on 1024×128 (graph-two-streams/cold): wrong: row 3",)
+        assert found in view(replace(run, measurements=tuple(changed))).cautions
+        assert found.text in printed(replace(run, measurements=tuple(changed)))
+        assert failed_elsewhere(figures(run)) == ()
 
     def test_no_section_without_a_selfcheck(self) -> None:
         """A run that was not asked for one says nothing of it, on the page and on the terminal."""

@@ -1,0 +1,166 @@
+"""The tables of README.md and docs/measuring.md, written from the runs kept here: `python examples/tables.py`.
+
+A table stands between `<!-- NAME -->` and `<!-- end -->`; a test holds every one of them against the runs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from harness.model import Cache, Measurement, Problem, Role, Run  # noqa: E402 - the project is found only now
+from harness.stats import Interval, summarize  # noqa: E402
+from harness.store import load  # noqa: E402
+from harness.timing import Purpose, timers  # noqa: E402
+from reports import format as fmt  # noqa: E402
+from reports.figures import BASELINE, Way, figures  # noqa: E402
+from reports.selfcheck import asked  # noqa: E402
+
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "measuring.md")
+EXAMPLE, PEERS = ROOT / "examples" / "h200", ROOT / "examples" / "h200-peers"
+HEADLINE = Way(timer="graph", cache=Cache.COLD)
+KERNELS = (BASELINE, "sgemv_k128_f32x4")
+SHORT, FEW_ROWS, SQUARE, LONG = (Problem(m=m, k=k) for m, k in ((1024, 128), (8, 4096), (4096, 4096), (32000, 4096)))
+
+Row = tuple[str, ...]
+
+
+def speed() -> Iterator[Row]:
+    """By problem: torch.matmul and the fastest kernel of this project, by the headline."""
+    yield "problem", f"`{BASELINE}`", "fastest kernel here", "its time", "speed", "bandwidth", "of `read`"
+    f = figures(load(EXAMPLE))
+    for problem in f.problems:
+        base = f.find(BASELINE, problem, HEADLINE)
+        own = [row for row in f.passed(HEADLINE) if row.problem == problem and row.written_here and row.summary]
+        best = min(own, key=lambda row: row.summary.median_ns.estimate)
+        yield (
+            fmt.problem(problem),
+            fmt.microseconds_pm(base.summary.median_ns),
+            f"`{best.kernel}`",
+            fmt.microseconds_pm(best.summary.median_ns),
+            fmt.times_range(best.speedup),
+            fmt.gb_per_s(best.gb_per_s),
+            fmt.share(best.of_limit.estimate),
+        )
+
+
+def floors() -> Iterator[Row]:
+    """What each timer is, and what it makes of an empty kernel."""
+    yield "timer", "a sample", "clock", "an empty kernel", "seconds a case and trial"
+    run = load(EXAMPLE)
+    for name, timer in timers().items():
+        if timer.purpose is not Purpose.BENCH:
+            continue
+        empty = next(m for m in run.measurements if m.case.role is Role.FLOOR and _way(m) == (name, Cache.COLD))
+        seconds = [t.seconds for m in run.measurements if m.case.timer == name for t in m.trials if t.seconds]
+        mean = sum(seconds) / len(seconds)
+        yield f"`{name}`", timer.summary, timer.clock, fmt.microseconds_pm(_median(empty)), f"{mean:.2f}"
+
+
+def checks() -> Iterator[Row]:
+    """The selfcheck, a line a kind."""
+    yield "check", "what is asked", "bound", "passed", "largest difference"
+    for kind in asked(load(EXAMPLE).selfcheck or ()):
+        worst = kind.worst
+        largest = "–"
+        if worst is not None and worst.share is not None:
+            of = f"`{worst.check.kernel}` on {fmt.problem(worst.check.problem)}"
+            difference = fmt.signed_microseconds_figure(worst.ns)
+            largest = f"{difference} µs ({fmt.signed_percent_figure(worst.share)} %), {of}"
+        yield kind.name, kind.kind.question, f"{kind.kind.rule} {kind.kind.bound}", kind.passed, largest
+
+
+def two_streams() -> Iterator[Row]:
+    """What a process that has used a second stream pays."""
+    yield from _beside("graph", "graph-two-streams", ("one stream", "two streams"), (SHORT, FEW_ROWS, SQUARE, LONG))
+
+
+def dirty_lines() -> Iterator[Row]:
+    """What writing to empty the cache costs the kernel that is timed next."""
+    yield from _beside("event-read", "event-memset", ("emptied by reading", "by writing"), (SHORT, SQUARE, LONG))
+
+
+def peers() -> Iterator[Row]:
+    """Other projects' timers beside these, in one run."""
+    names = ("graph", "profiler", "event", "do_bench", "nvbench")
+    yield ("kernel, problem", *(f"`{name}`" for name in names))
+    run = load(PEERS)
+    cases = dict.fromkeys((m.case.kernel, m.case.problem) for m in run.measurements)
+    for kernel, problem in cases:
+        of = {m.case.timer: m for m in run.measurements if (m.case.kernel, m.case.problem) == (kernel, problem)}
+        place = "" if of["graph"].case.role is Role.FLOOR else f" {fmt.problem(problem)}"
+        yield (f"`{kernel}`{place}", *(_microseconds(of.get(name)) for name in names))
+    spent = [[t.seconds for m in run.measurements if m.case.timer == n for t in m.trials if t.seconds] for n in names]
+    yield ("seconds a case and trial", *(f"{sum(s) / len(s):.2f}" if s else "–" for s in spent))
+
+
+TABLES: dict[str, Callable[[], Iterator[Row]]] = {
+    "speed": speed,
+    "floors": floors,
+    "checks": checks,
+    "two streams": two_streams,
+    "dirty lines": dirty_lines,
+    "peers": peers,
+}
+
+
+def _beside(one: str, other: str, heads: tuple[str, str], problems: tuple[Problem, ...]) -> Iterator[Row]:
+    yield ("kernel, problem", *heads, "difference")
+    run: Run = load(EXAMPLE)
+    found = {(m.case.kernel, m.case.problem, *_way(m)): m for m in run.measurements}
+    for problem in problems:
+        for kernel in KERNELS:
+            pair = [_median(found[kernel, problem, timer, Cache.COLD]) for timer in (one, other)]
+            difference = pair[1].estimate - pair[0].estimate
+            share = fmt.signed_percent_figure(difference / pair[0].estimate)
+            yield (
+                f"`{kernel}` {fmt.problem(problem)}",
+                *(fmt.microseconds(each.estimate) for each in pair),
+                f"{fmt.signed_microseconds_figure(difference)} µs ({share} %)",
+            )
+
+
+def _way(m: Measurement) -> tuple[str, Cache]:
+    return m.case.timer, m.case.cache
+
+
+def _median(m: Measurement) -> Interval:
+    summary = summarize(m)
+    if summary is None:
+        raise ValueError(f"{m.case.id}: has no figures: {m.verdict.reason}")
+    return summary.median_ns
+
+
+def _microseconds(m: Measurement | None) -> str:
+    return "–" if m is None or summarize(m) is None else fmt.microseconds(_median(m).estimate)
+
+
+def markdown(rows: Iterator[Row]) -> str:
+    """A table of Markdown."""
+    head, *body = rows
+    lines = [head, ("---",) * len(head), *body]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def with_tables(text: str) -> str:
+    """`text` with every table in it written anew."""
+
+    def fill(block: re.Match[str]) -> str:
+        return f"<!-- {block[1]} -->\n{markdown(TABLES[block[1]]())}<!-- end -->"
+
+    return re.sub(rf"<!-- ({'|'.join(TABLES)}) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Rewrite the documents."""
+    for path in DOCUMENTS:
+        path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
