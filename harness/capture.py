@@ -58,10 +58,11 @@ def capture(launches: Sequence[Launch], rounds: int) -> torch.cuda.CUDAGraph:
 
 def branches(launch: Launch) -> bool:
     """Whether a launch forks to other streams and joins them again: its graph is no chain of nodes."""
-    graph = ctypes.c_void_p(capture([launch], 1).raw_cuda_graph())
+    graph = capture([launch], 1)
+    handle = ctypes.c_void_p(graph.raw_cuda_graph())
     nodes, edges = ctypes.c_size_t(), ctypes.c_size_t()
-    driver_call("cuGraphGetNodes", graph, None, ctypes.byref(nodes))
-    driver_call("cuGraphGetEdges", graph, None, None, ctypes.byref(edges))
+    driver_call("cuGraphGetNodes", handle, None, ctypes.byref(nodes))
+    driver_call("cuGraphGetEdges", handle, None, None, ctypes.byref(edges))
     return edges.value != nodes.value - 1
 
 
