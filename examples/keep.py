@@ -1,6 +1,7 @@
 """Copy a run into examples/ without what belongs to one machine: `python examples/keep.py RUN NAME`.
 
-Hostname, UUIDs and absolute paths become placeholders; figures stay as they are, and the sums are made anew.
+Hostname, UUIDs and absolute paths become placeholders and samples stay as they are. What follows from them, the
+selfcheck's table and the sums, is made anew by this version.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ sys.path.insert(0, str(ROOT))
 
 from harness.draft import write_sums  # noqa: E402 - the project is found only now
 from harness.errors import CommandError  # noqa: E402
-from harness.store import Store, store_root, verify  # noqa: E402
+from harness.selfcheck import selfcheck  # noqa: E402
+from harness.store import Store, load, store_root, verify  # noqa: E402
 from reports.render import write_run_page  # noqa: E402
 
 TEXTS = {".json", ".log", ".txt", ".ptx", ".sass", ".diff"}
@@ -27,6 +29,7 @@ PLACEHOLDERS = (
     (re.compile(r"/[\w./+-]*/site-packages"), "<site-packages>"),
     (re.compile(r"/[\w./+-]*/sgemv-bench(?=/)"), "<cache>"),
     (re.compile(r"/(?:usr|opt|home|root|tmp|work|mnt|data)/[\w./+-]*/(?=\w)"), "<path>/"),
+    (re.compile(r"/(?:home|root|tmp|work|mnt|data)/[\w.+-]+(?![\w./])"), "<path>"),
 )
 
 
@@ -50,9 +53,21 @@ def main() -> int:
     for path in target.rglob("*"):
         if path.suffix in TEXTS:
             path.write_text(without_machine(path.read_text(encoding="utf-8"), hostname), encoding="utf-8")
+    derive_selfcheck(target)
     write_sums(target)
     sys.stdout.write(f"{target}\n{write_run_page(target, target.with_suffix('.html'))}\n")
     return 0
+
+
+def derive_selfcheck(folder: Path) -> None:
+    """Replace the selfcheck's table by what this version makes of the run's measurements."""
+    run = load(folder)
+    if run.selfcheck is None:
+        return
+    path = folder / "run.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["selfcheck"] = [check.to_dict() for check in selfcheck(run.measurements)]
+    path.write_text(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def without_machine(text: str, hostname: str | None) -> str:

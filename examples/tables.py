@@ -22,7 +22,7 @@ from reports.figures import BASELINE, Way, figures  # noqa: E402
 from reports.selfcheck import asked  # noqa: E402
 
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "measuring.md")
-EXAMPLE, PEERS = ROOT / "examples" / "h200", ROOT / "examples" / "h200-peers"
+EXAMPLE = ROOT / "examples" / "h200"
 HEADLINE = Way(timer="graph", cache=Cache.COLD)
 KERNELS = (BASELINE, "sgemv_k128_f32x4")
 SHORT, FEW_ROWS, SQUARE, LONG = (Problem(m=m, k=k) for m, k in ((1024, 128), (8, 4096), (4096, 4096), (32000, 4096)))
@@ -85,27 +85,12 @@ def dirty_lines() -> Iterator[Row]:
     yield from _beside("event-read", "event-memset", ("emptied by reading", "by writing"), (SHORT, SQUARE, LONG))
 
 
-def peers() -> Iterator[Row]:
-    """Other projects' timers beside these, in one run."""
-    names = ("graph", "profiler", "event", "do_bench", "nvbench")
-    yield ("kernel, problem", *(f"`{name}`" for name in names))
-    run = load(PEERS)
-    cases = dict.fromkeys((m.case.kernel, m.case.problem) for m in run.measurements)
-    for kernel, problem in cases:
-        of = {m.case.timer: m for m in run.measurements if (m.case.kernel, m.case.problem) == (kernel, problem)}
-        place = "" if of["graph"].case.role is Role.FLOOR else f" {fmt.problem(problem)}"
-        yield (f"`{kernel}`{place}", *(_microseconds(of.get(name)) for name in names))
-    spent = [[t.seconds for m in run.measurements if m.case.timer == n for t in m.trials if t.seconds] for n in names]
-    yield ("seconds a case and trial", *(f"{sum(s) / len(s):.2f}" if s else "–" for s in spent))
-
-
 TABLES: dict[str, Callable[[], Iterator[Row]]] = {
     "speed": speed,
     "floors": floors,
     "checks": checks,
     "two streams": two_streams,
     "dirty lines": dirty_lines,
-    "peers": peers,
 }
 
 
@@ -134,10 +119,6 @@ def _median(m: Measurement) -> Interval:
     if summary is None:
         raise ValueError(f"{m.case.id}: has no figures: {m.verdict.reason}")
     return summary.median_ns
-
-
-def _microseconds(m: Measurement | None) -> str:
-    return "–" if m is None or summarize(m) is None else fmt.microseconds(_median(m).estimate)
 
 
 def markdown(rows: Iterator[Row]) -> str:

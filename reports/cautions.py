@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from harness.model import Role, Word
 from harness.throttling import CLOCK_OFF, SM_CLOCK, reference_clock_mhz
-from harness.timing import timers
 from reports import format as fmt
 from reports.figures import BASELINE, Figures, Row, Way
 from reports.held_back import HARMLESS_REASONS, MarkedCase, counted_limits, marked_case, reason_in_words
@@ -203,8 +202,8 @@ def _unsettled(f: Figures) -> Iterator[Caution]:
 
 def _spread(f: Figures) -> Iterator[Caution]:
     timed = [r for way in f.ways for r in f.rows if r.way == way and r.summary is not None]
-    on_device = {name for name, timer in timers().items() if timer.clock == "device"}
-    timed = [r for r in timed if r.way.timer in on_device] or timed  # a host's clock spreads, and says nothing of them
+    led_by = f.headline.timer if f.headline else None
+    timed = [r for r in timed if r.way.timer == led_by] or timed  # others spread by themselves, as their floors show
     wide = [r for r in timed if is_wide(r)]
     if wide:
         by_way = [

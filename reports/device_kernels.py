@@ -12,9 +12,9 @@ from reports.figures import BASELINE, Figures, Row
 from reports.tables import Cell, Table, number, table, text
 
 NOTE = (
-    "Duration: from a device kernel's start to its end, the median over the launches that were profiled. Span: from "
-    "the start of a launch's first to the end of its last, by {way}, from one trial, so without an interval. The "
-    "number behind a name leads to the full one below: the same short name with another number is other code."
+    "Duration: from a device kernel's start to its end, the median over the profiled launches of the first trial. "
+    "Span: from the start of a launch's first to the end of its last, by {way}. The number behind a name leads to the "
+    "full one below: the same short name with another number is other code."
 )
 
 

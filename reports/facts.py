@@ -141,7 +141,7 @@ def method(f: Figures) -> tuple[tuple[str, str], ...]:
     )
     alone = [fmt.name(t) for t in dict.fromkeys(w.timer for w in f.ways if w not in f.charted)]
     if alone:
-        trials += f", and one of its own for {fmt.listing(alone)}, whose figures have one trial"
+        trials += f", and fewer of their own for {fmt.listing(alone)}"
     rules = (("gate", GATE), ("stop rule", stop), ("trials", f"{trials}; {INTERVALS}"), ("bandwidth", BYTES))
     return (*timer_lines, *cache_lines, *rules)
 

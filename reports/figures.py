@@ -105,7 +105,7 @@ class Figures:
 
     @property
     def charted(self) -> tuple[Way, ...]:
-        """Ways with figures of every trial. A timer in a worker of its own has one trial: evidence, no headline."""
+        """Ways with figures of every trial. A timer in workers of its own has fewer: evidence, no headline."""
         alone = {name for name, timer in timers().items() if timer.crew is not Crew.EVERY}
         led_by = self.headline.timer if self.headline else None
         return tuple(w for w in self.ways if w.timer not in alone or w.timer == led_by)

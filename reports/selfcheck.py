@@ -21,7 +21,7 @@ NOT_ASKED = "not asked of this kernel"
 WORST = (
     "The largest difference is a failed one, else the one that takes most of its bound; for a check that wants a "
     "difference, the one that takes least. A difference is what the check looks at less what it is held against; the "
-    "percentages are of the latter. Both are medians over the trials, or of one trial where a timer has no more."
+    "percentages are of the latter. Both are over the trials that the two timers share."
 )
 
 

@@ -124,10 +124,11 @@ def lede(f: Figures) -> str:
 
 
 def _timed(f: Figures, timer: str) -> str:
-    """A timer with its states of the cache, and that it had one trial where the others had more."""
+    """A timer with its states of the cache, and its trials where the others had more."""
     said = " and ".join(way.cache for way in f.ways if way.timer == timer)
     trials = max((len(row.measurement.trials) for row in f.rows if row.way.timer == timer), default=0)
-    return f"{fmt.name(timer)} ({said}{', one trial' if trials == 1 < f.run.options.trials else ''})"
+    fewer = f", {fmt.count(trials, 'trial')}" if trials < f.run.options.trials else ""
+    return f"{fmt.name(timer)} ({said}{fewer})"
 
 
 _SOFTWARE = (("driver", "driver_version"), ("CUDA", "cuda_runtime_version"), ("torch", "torch_version"))

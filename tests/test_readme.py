@@ -81,10 +81,10 @@ def test_its_kernel_compiles_and_is_registered(tmp_path: Path) -> None:
 
 
 def test_the_example_is_whole_and_small() -> None:
-    """The run in examples/ verifies; run and page are each under 2 MB."""
+    """The run in examples/ verifies; it is under 6 MB, its page under 2.5."""
     verify(EXAMPLE)
-    assert sum(path.stat().st_size for path in EXAMPLE.rglob("*") if path.is_file()) < 2_000_000
-    assert EXAMPLE.with_suffix(".html").stat().st_size < 2_000_000
+    assert sum(path.stat().st_size for path in EXAMPLE.rglob("*") if path.is_file()) < 6_000_000
+    assert EXAMPLE.with_suffix(".html").stat().st_size < 2_500_000
 
 
 def test_the_example_names_no_machine() -> None:
