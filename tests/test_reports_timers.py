@@ -107,9 +107,9 @@ class TestFigures:
         assert seen.summary == f"By event, async, sync and profiler: {len(seen.folded.rows)} rows"
         assert "event" not in floor_note(f)
 
-    def test_lede_says_who_has_one_trial(self, run: Run) -> None:
+    def test_lede_says_who_has_fewer_trials(self, run: Run) -> None:
         """Five trials each, but for the profiler."""
-        assert "profiler (cold and hot, one trial), 5 trials each" in lede(figures(run))
+        assert "profiler (cold and hot, 1 trial), 5 trials each" in lede(figures(run))
 
 
 class TestSideBySide:

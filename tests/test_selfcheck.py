@@ -106,11 +106,12 @@ def test_a_check_at_its_bound(name: str, wanted_ns: float) -> None:
     for differences, passed in ((kind.passes, True), (kind.fails, False)):
         for difference in differences:
             found_ns = wanted_ns + difference * bound_ns
-            pair = (
+            measured = [
                 timed(kind.found[0], found_ns + own_ns, kind.found[1]),
                 timed(kind.wanted[0], wanted_ns, kind.wanted[1]),
-            )
-            check = of([*FLOOR, *pair], name)
+                *([timed("graph-double", wanted_ns)] if name == "NVML" else []),
+            ]
+            check = of([*FLOOR, *measured], name)
             assert check.passed is passed, f"{difference} bounds"
             assert check.found_ns == pytest.approx(found_ns)
             assert check.wanted_ns == pytest.approx(wanted_ns)
@@ -266,6 +267,15 @@ def test_nothing_measured_nothing_checked() -> None:
     assert selfcheck([]) == ()
 
 
+@pytest.mark.parametrize(("after_ns", "passed"), [(2020.0, True), (2000.0, False), (2060.0, False)])
+def test_a_drift_is_no_word_on_nvml(after_ns: float, passed: bool) -> None:
+    """2,000 ns read, 2,012 not read, and then 2,020 read again: the device warms, half-way it would be at 2,010."""
+    measured = [timed("graph", 2000.0), timed("graph-unwatched", 2012.0), timed("graph-double", after_ns)]
+    check = of(measured, "NVML")
+    assert check.passed is passed
+    assert check.wanted_ns == pytest.approx((2000.0 + after_ns) / 2)
+
+
 def test_failed_are_those_that_were_judged_and_did_not_pass() -> None:
     """A check without a figure says nothing against a timer."""
     right, wrong, unjudged = (
@@ -284,7 +294,8 @@ def test_another_clock_is_no_word_on_a_timer(mhz: float, judged: bool) -> None:
         return replace(measurement, trials=tuple(trials))
 
     graph, unwatched = clocked(timed("graph", 2000.0), 1980.0), clocked(timed("graph-unwatched", 2000.0), mhz)
-    check = of([graph, unwatched], "NVML")
+    double = clocked(timed("graph-double", 2000.0), 1980.0)
+    check = of([graph, unwatched, double], "NVML")
     assert (check.passed is True) is judged
     if not judged:
         assert check.reason == "the SM clock was 1965 MHz by graph-unwatched and 1980 MHz by graph"
