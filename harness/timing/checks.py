@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from harness.model import Cache, Launch, Role
-from harness.timing import CHECK_TRIALS, Crew, Purpose, Timer, Timing
+from harness.timing import CHECK_TRIALS, Crew, Measure, Purpose, Timer, Timing
 from harness.timing.event import measure_single, reading_flush, writing_flush
 from harness.timing.graph import measure_graph, measure_replays
 
@@ -52,81 +53,35 @@ def measure_two_streams(launches: Sequence[Launch], cache: Cache, device: str, m
     return measure_graph(launches, cache, device, max_time_s)
 
 
-COLD = (Cache.COLD,)
+def _check(name: str, summary: str, measure: Measure, **differently: Any) -> Timer:
+    """A timer of the selfcheck: of the device's time, cold, in a few trials of every worker unless said otherwise."""
+    usual: dict[str, Any] = {
+        "clock": "device",
+        "devices": ("cuda",),
+        "caches": (Cache.COLD,),
+        "purpose": Purpose.CHECK,
+        "most_trials": CHECK_TRIALS,
+    }
+    return Timer(name=name, summary=summary, measure=measure, **(usual | differently))
+
 
 TIMERS = (
-    Timer(
-        name="graph-unwatched",
-        summary="as graph, while nobody reads the device through NVML",
-        clock="device",
-        devices=("cuda",),
-        measure=measure_graph,
-        caches=COLD,
-        purpose=Purpose.CHECK,
-        most_trials=CHECK_TRIALS,
-        watched=False,
-    ),
-    Timer(
-        name="graph-double",
-        summary="as graph, with twice the launches a sample",
-        clock="device",
-        devices=("cuda",),
-        measure=measure_double,
-        caches=COLD,
-        purpose=Purpose.CHECK,
-        most_trials=CHECK_TRIALS,
-    ),
-    Timer(
-        name="event-pair",
-        summary="as event, with two launches between the events",
-        clock="device",
-        devices=("cuda",),
-        measure=measure_event_pair,
-        caches=COLD,
-        roles=(Role.FLOOR,),
-        purpose=Purpose.CHECK,
-        most_trials=CHECK_TRIALS,
-    ),
-    Timer(
-        name="event-read",
-        summary="as event, the cache filled by reading before each launch",
-        clock="device",
-        devices=("cuda",),
-        measure=measure_event_read,
-        caches=COLD,
-        purpose=Purpose.CHECK,
-        most_trials=CHECK_TRIALS,
-    ),
-    Timer(
-        name="event-memset",
-        summary="as event-read, the cache filled by writing zeros",
-        clock="device",
-        devices=("cuda",),
-        measure=measure_event_memset,
-        caches=COLD,
-        purpose=Purpose.CHECK,
-        most_trials=CHECK_TRIALS,
-    ),
-    Timer(
-        name="graph-alone",
-        summary="as graph, in the first trial's worker after the others have ended",
-        clock="device",
-        devices=("cuda",),
-        measure=measure_graph,
-        caches=COLD,
-        purpose=Purpose.CHECK,
-        most_trials=1,
+    _check("graph-unwatched", "as graph, while nobody reads the device through NVML", measure_graph, watched=False),
+    _check("graph-double", "as graph, with twice the launches a sample", measure_double),
+    _check("event-pair", "as event, with two launches between the events", measure_event_pair, roles=(Role.FLOOR,)),
+    _check("event-read", "as event, the cache filled by reading before each launch", measure_event_read),
+    _check("event-memset", "as event-read, the cache filled by writing zeros", measure_event_memset),
+    _check(
+        "graph-alone",
+        "as graph, in the first trial's worker after the others have ended",
+        measure_graph,
         crew=Crew.LAST_ONE,
+        most_trials=1,
     ),
-    Timer(
-        name="graph-two-streams",
-        summary="as graph, in a process that has used a second stream",
-        clock="device",
-        devices=("cuda",),
-        measure=measure_two_streams,
-        caches=COLD,
-        purpose=Purpose.CHECK,
-        most_trials=CHECK_TRIALS,
+    _check(
+        "graph-two-streams",
+        "as graph, in a process that has used a second stream",
+        measure_two_streams,
         crew=Crew.FRESH,
     ),
 )
