@@ -6,7 +6,6 @@ Marks are for whoever reads the figures: no sample is dropped for one, and every
 from __future__ import annotations
 
 import statistics
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +22,10 @@ NO_LIMITS = {"reliability"}
 """Counters that grow at full boost too, where the voltage alone ends it: data, and no mark."""
 
 
+SLACK_NS = 5_000_000
+"""How much more a counter may grow than time passes between two readings: each takes milliseconds."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Counter:
     """One limit's counter over a trial."""
@@ -32,17 +35,21 @@ class _Counter:
     held_ns: Sequence[int]
     """What it read: ns that the limit has held the clocks back since the driver was loaded."""
 
-    def grew(self, start_unix_s: float, end_unix_s: float) -> bool:
-        """Whether it is known to have grown between two moments.
+    def windows(self) -> list[tuple[float, float]]:
+        """Between which readings it is known to have grown, in seconds since 1970.
 
-        It is what the last reading at or before `start_unix_s` and the first at or after `end_unix_s` tell; without
-        both nothing is known. A counter that went back was reset with its driver and tells nothing either.
+        A counter moves in steps, of 100 ms on an H200, so what it grows by may have been before the reading that came
+        before. The window goes back until the growth fits into it; where the readings do not go back so far, nothing
+        is known. A counter that went back was reset with its driver and tells nothing either.
         """
-        before = bisect_right(self.times_unix_s, start_unix_s) - 1
-        after = bisect_left(self.times_unix_s, end_unix_s)
-        if before < 0 or after == len(self.times_unix_s):
-            return False
-        return self.held_ns[after] > self.held_ns[before]
+        times, found = self.times_unix_s, []
+        for after in range(1, len(times)):
+            grown_ns, before = self.held_ns[after] - self.held_ns[after - 1], after - 1
+            while before > 0 and (times[after] - times[before]) * 1e9 + SLACK_NS < grown_ns:
+                before -= 1
+            if 0 < grown_ns <= (times[after] - times[before]) * 1e9 + SLACK_NS:
+                found.append((times[before], times[after]))
+        return found
 
 
 def reference_clock_mhz(measurements: Iterable[Measurement]) -> float | None:
@@ -55,9 +62,9 @@ def reference_clock_mhz(measurements: Iterable[Measurement]) -> float | None:
 def throttled(trial: TrialResult, reference_mhz: float | None) -> tuple[str | None, ...]:
     """For each sample why it is marked, e.g. `sw_power_cap, sm_clock`, or None.
 
-    A limit is named if its counter grew from the last reading that began at or before the sample to the first one that
-    began at or after its end. Readings are coarser than samples, so a moment may mark its neighbours too; what no
-    reading encloses is not marked.
+    A limit is named if its counter is known to have grown between two readings that the sample lies in, whole or in
+    part. Readings are coarser than samples, so a moment may mark its neighbours too; what no reading encloses is not
+    marked.
 
     Args:
         trial: samples, when each began, their SM clocks and the readings of the device; only samples are needed.
@@ -82,20 +89,6 @@ def throttled_share(measurement: Measurement, reference_mhz: float | None) -> tu
     return sum(mark is not None for mark in marks), len(marks)
 
 
-def always_throttled(measurements: Iterable[Measurement], reference_mhz: float | None) -> bool:
-    """Whether there are samples and every one of them is marked: the figures are those of a throttled device."""
-    shares = [throttled_share(measurement, reference_mhz) for measurement in measurements]
-    marked, samples = sum(share[0] for share in shares), sum(share[1] for share in shares)
-    return 0 < marked == samples
-
-
-def throttled_by(measurements: Iterable[Measurement], reference_mhz: float | None) -> dict[str, int]:
-    """How many samples each limit, and `sm_clock`, marks: the most frequent first, then by name."""
-    trials = (trial for measurement in measurements for trial in measurement.trials)
-    names = [name for t in trials for mark in throttled(t, reference_mhz) if mark for name in mark.split(", ")]
-    return {name: names.count(name) for name in sorted(set(names), key=lambda name: (-names.count(name), name))}
-
-
 def _is_low(mhz: float | None, reference_mhz: float | None) -> bool:
     return mhz is not None and reference_mhz is not None and mhz < (1 - CLOCK_OFF) * reference_mhz
 
@@ -105,8 +98,18 @@ def _limits(trial: TrialResult) -> list[list[str]]:
     if not trial.sample_times_unix_s:
         return [[] for _ in trial.samples_ns]
     counters = _counters(trial.states)
+    windows = {name: counter.windows() for name, counter in counters.items()}
     spans = zip(trial.sample_times_unix_s, _ends_unix_s(trial), strict=True)
-    return [[name for name, counter in counters.items() if counter.grew(start, end)] for start, end in spans]
+    return [
+        [
+            name
+            for name, counter in counters.items()
+            if counter.times_unix_s[0] <= start
+            and end <= counter.times_unix_s[-1]
+            and any(first < end and start < last for first, last in windows[name])
+        ]
+        for start, end in spans
+    ]
 
 
 def _ends_unix_s(trial: TrialResult) -> tuple[float, ...]:

@@ -12,10 +12,8 @@ from harness.model import Cache, Case, DeviceState, Measurement, Problem, Role, 
 from harness.nvml import Nvml, NvmlDevice
 from harness.stats import summarize
 from harness.throttling import (
-    always_throttled,
     reference_clock_mhz,
     throttled,
-    throttled_by,
     throttled_share,
 )
 from tests.fake_nvml import FakeGpu, FakeNvml
@@ -74,8 +72,6 @@ def test_a_throttled_night():
         ("sw_power_cap, hw_thermal_slowdown",) * 20
     ] * 5
     assert throttled_share(whole, reference_mhz) == (100, 100)
-    assert always_throttled([whole], reference_mhz)
-    assert throttled_by([whole], reference_mhz) == {"hw_thermal_slowdown": 100, "sw_power_cap": 100}
     summary = summarize(whole)
     assert summary is not None
     assert summary.samples == 100
@@ -92,7 +88,6 @@ def test_one_limit_for_a_moment():
     states = [reading(time, {"sw_power_cap": ns, "thermal": 5}) for time, ns in rising.items()]
     assert throttled(trial(TIMES, states), None) == (None, "sw_power_cap", None, None)
     assert throttled_share(measurement(trial(TIMES, states)), None) == (1, 4)
-    assert not always_throttled([measurement(trial(TIMES, states))], None)
 
 
 def test_readings_that_are_coarser_than_samples():
@@ -178,11 +173,23 @@ def test_a_trial_without_samples():
     wrong = TrialResult(trial=0, verdict=Verdict(word=Word.WRONG, reason="row 3"))
     assert throttled(wrong, 1980) == ()
     assert throttled_share(measurement(wrong), 1980) == (0, 0)
-    assert not always_throttled([measurement(wrong)], 1980)
-    assert throttled_by([measurement(wrong)], 1980) == {}
 
 
 def test_a_limit_of_full_boost_is_no_mark():
     """Where the voltage alone ends the clock, its counter grows all the time: that is data, and holds nothing back."""
     states = [reading(1000.0, {"reliability": 0}), reading(1001.0, {"reliability": 10**9})]
     assert throttled(trial([1000.1, 1000.2], states), None) == (None, None)
+
+
+def test_a_step_longer_than_what_was_read_names_nobody():
+    """The counter of an H200 moves every 100 ms: within 40 ms of readings it tells of what was before them."""
+    short = [reading(1000.0 + 0.02 * i, {"sw_power_cap": ns}) for i, ns in enumerate((0, 100_000_000, 100_000_000))]
+    assert throttled(trial([1000.005, 1000.015], short), None) == (None, None)
+
+
+def test_a_step_marks_as_far_back_as_it_is_long():
+    """100 ms at the fourth of readings 40 ms apart: the samples since the first, and none after it."""
+    held = (0, 0, 0, 100_000_000, 100_000_000)
+    states = [reading(1000.0 + 0.04 * i, {"sw_power_cap": ns}) for i, ns in enumerate(held)]
+    times = [1000.005, 1000.045, 1000.085, 1000.125]
+    assert throttled(trial(times, states), None) == ("sw_power_cap",) * 3 + (None,)
