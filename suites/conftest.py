@@ -82,7 +82,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
             progress.say(line)
         with Bench(registry=registry, store=store, options=selection.options, on_measured=progress.measured) as started:
             request.config.stash[BENCH] = started
-            for line in started.warnings:
+            for line in (*started.warnings, *selection.notes):
                 progress.say(f"warning: {line}")
             progress.begin()
             yield started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import sys
@@ -19,7 +20,7 @@ from harness.model import Cache, Case, Kernel, Options, Problem
 from harness.nvml import Nvml
 from harness.problems import parse_shape
 from harness.store import check_ref_name, store_root
-from harness.timing import Purpose, timers
+from harness.timing import Purpose, Timer, timers
 
 BASELINE = "torch.matmul"
 """Measured whatever kernels are asked for: every speed on the page is against it."""
@@ -55,6 +56,8 @@ class Selection:
     store: Path
     ref: str | None
     path_file: Path | None
+    notes: tuple[str, ...] = ()
+    """What was asked for and will not be measured, a line each."""
 
     def cases(self, problems: Sequence[Problem]) -> list[Case]:
         """The selected cases on the suite's problems, or on those of --shape."""
@@ -115,6 +118,7 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
         store=store_root(option.store),
         ref=option.ref,
         path_file=Path(option.path_file) if option.path_file else None,
+        notes=_notes(option),
     )
 
 
@@ -167,10 +171,30 @@ def _timers(option: Any, device: str) -> tuple[str, ...]:
                 f"--timer: {name} does not work on {device}, wanted one of: {', '.join(usable)}", Exit.USAGE
             )
     added = {Purpose.CHECK: option.selfcheck, Purpose.PEER: option.peers}
-    others = [timer.name for timer in timers().values() if added.get(timer.purpose)]
+    missing = _missing_peers() if option.peers else ()
+    others = [timer.name for timer in timers().values() if added.get(timer.purpose) and timer not in missing]
     chosen = _choose("--timer", option.timer, usable)
     headline_alone = option.quick and not option.timer and not others
     return (*(chosen[:1] if headline_alone else chosen), *others)
+
+
+def _missing_peers() -> tuple[Timer, ...]:
+    """Other projects' timers that are not installed here."""
+    return tuple(timer for timer in timers().values() if timer.module and not is_installed(timer.module))
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module can be found, without importing it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around it is missing
+        return False
+
+
+def _notes(option: Any) -> tuple[str, ...]:
+    """What of the command line will not be measured, a line each."""
+    missing = _missing_peers() if option.peers else ()
+    return tuple(f"{timer.name} is not measured: pip install {timer.package}" for timer in missing)
 
 
 def _caches(option: Any) -> tuple[Cache, ...]:
@@ -185,10 +209,17 @@ def _refuse_additions(option: Any, device: str) -> None:
         raise CommandError(
             "--selfcheck: holds all timers against each other; leave --timer and --cache out", Exit.USAGE
         )
+    if option.peers and Cache.HOT in option.cache:
+        raise CommandError("--peers: other projects' timers know no hot operands; leave --cache hot out", Exit.USAGE)
     for name in ("selfcheck", "peers"):
         if getattr(option, name) and not device.startswith("cuda"):
             code = Exit.USAGE if option.device else Exit.INFRASTRUCTURE
-            raise CommandError(f"--{name}: needs a GPU that torch can use, and this would run on the CPU", code)
+            why = "--device cpu" if option.device else gpu_status(Nvml.open(), installed_torch()).reason
+            raise CommandError(f"--{name}: needs a GPU, and this would run on the CPU: {why}", code)
+    peers = [timer.package for timer in timers().values() if timer.purpose is Purpose.PEER]
+    if option.peers and len(_missing_peers()) == len(peers):
+        wanted = " ".join(package or "" for package in peers)
+        raise CommandError(f"--peers: none is installed: pip install {wanted}", Exit.INFRASTRUCTURE)
 
 
 def _problems(shapes: Sequence[str]) -> tuple[Problem, ...] | None:

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 import torch
 
+from harness.answers import Unknown
 from harness.cases import FLOOR_PROBLEM, cases_for, stage_of
 from harness.device import GpuStatus, Usability
+from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Kernel, Measurement, Problem, Role, TrialResult, Verdict, Word
-from harness.nvml import Unknown
 from harness.selfcheck import CHECKS, selfcheck
 from harness.timing import HEADLINE, Crew, Measure, Purpose, Timer, checks, event, timers
 from kernels import registry
 from suites import options
-from suites.options import Selection, select
+from suites.options import Selection, is_installed, select
 
 COLD, HOT = Cache.COLD, Cache.HOT
 EVERYBODY = set(Role)
@@ -95,6 +96,14 @@ def selection(**chosen: object) -> Selection:
     return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]
 
 
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Modules of other projects that are there, to be taken away."""
+    modules = {"triton", "cuda.bench"}
+    monkeypatch.setattr(options, "is_installed", modules.__contains__)
+    return modules
+
+
 BENCHED = ("graph", "event", "async", "sync", "profiler")
 
 
@@ -129,16 +138,44 @@ def test_every_check_finds_its_timers() -> None:
     assert [check for check in found if check.reason is not None] == []
 
 
+@pytest.mark.usefixtures("installed")
 def test_peers_are_measured_cold_on_two_problems() -> None:
-    """They know no other cache and take seconds a case; both as said otherwise."""
+    """They know no other cache and take seconds a case."""
     found = selection(peers=True)
-    assert found.timers == (*BENCHED, *OF_PEERS)
+    assert (found.timers, found.notes) == ((*BENCHED, *OF_PEERS), ())
     assert (found.caches, [problem.label for problem in found.problems or ()]) == ((COLD,), ["1024x128", "4096x4096"])
     assert not found.options.selfcheck
-    other = selection(peers=True, cache=["hot"], shape=["8x8"])
-    assert (other.caches, [problem.label for problem in other.problems or ()]) == ((HOT,), ["8x8"])
+    assert [problem.label for problem in selection(peers=True, shape=["8x8"]).problems or ()] == ["8x8"]
 
 
+def test_a_peer_that_is_not_installed_is_left_out(installed: set[str]) -> None:
+    """It is no crashed kernel. A line says what would bring it; without any there is nothing to be done."""
+    installed.remove("cuda.bench")
+    found = selection(peers=True)
+    assert found.timers == (*BENCHED, "do_bench")
+    assert found.notes == ("nvbench is not measured: pip install cuda-bench",)
+    installed.clear()
+    with pytest.raises(CommandError, match=r"^--peers: none is installed: pip install triton cuda-bench$") as caught:
+        selection(peers=True)
+    assert caught.value.code is Exit.INFRASTRUCTURE
+
+
+@pytest.mark.usefixtures("installed")
+def test_peers_know_no_hot_operands() -> None:
+    """Else none of them would be measured, and nobody told."""
+    with pytest.raises(CommandError, match=r"^--peers: other projects' timers know no hot operands") as caught:
+        selection(peers=True, cache=["hot"])
+    assert caught.value.code is Exit.USAGE
+
+
+def test_what_is_installed_is_found_without_importing_it() -> None:
+    """Also where the package around a module is missing."""
+    assert is_installed("rich.table")
+    assert not is_installed("no_such_package")
+    assert not is_installed("no_such_package.module")
+
+
+@pytest.mark.usefixtures("installed")
 def test_one_timer_beside_the_peers() -> None:
     """--timer chooses among those of the bench alone."""
     found = selection(peers=True, timer=["async"])

@@ -256,8 +256,8 @@ def test_more_wrong_values(option: str, value: object, words: str) -> None:
         (["--kernel", "sgemm"], f"--kernel: found 'sgemm', wanted one of: {KERNELS}"),
         (["--shape", "64"], "--shape: found '64', wanted MxK with two whole numbers from 1 on, such as 1024x128"),
         (["--timer", "cupti"], "--timer: found 'cupti', wanted one of: graph, event, async, sync, profiler"),
-        (["--selfcheck"], "--selfcheck: needs a GPU that torch can use, and this would run on the CPU"),
-        (["--peers"], "--peers: needs a GPU that torch can use, and this would run on the CPU"),
+        (["--selfcheck"], "--selfcheck: needs a GPU, and this would run on the CPU: --device cpu"),
+        (["--peers"], "--peers: needs a GPU, and this would run on the CPU: --device cpu"),
         (
             ["--selfcheck", "--timer", "graph"],
             "--selfcheck: holds all timers against each other; leave --timer and --cache out",
@@ -451,7 +451,9 @@ def test_without_a_gpu_timers_cannot_be_checked(tmp_path: Path, option: str) -> 
     done = suites("-q", option, "--store", tmp_path / "store", CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 6, done.stdout + done.stderr
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-    assert lines == [f"Exit: {option}: needs a GPU that torch can use, and this would run on the CPU"]
+    assert lines == [
+        f"Exit: {option}: needs a GPU, and this would run on the CPU: CUDA_VISIBLE_DEVICES hides every GPU"
+    ]
     assert not (tmp_path / "store").exists()
 
 

@@ -35,7 +35,7 @@ WANTED_ERROR = 0.0005
 """Half-width of the median's 95 % interval, as a fraction, at which sampling stops."""
 
 
-MOST_WARM_UP_S = 0.3
+MOST_SETTLING_S = 0.3
 """Times that have not settled by then are taken as they come, and said to be unsettled."""
 
 
@@ -142,6 +142,10 @@ class Timer:
 
     most_trials: int | None = None
     """Trials that are enough for it; None: as many as are asked for."""
+    module: str | None = None
+    """What it imports that is not this project's own; None: nothing."""
+    package: str | None = None
+    """Of PyPI, that has the module."""
 
     def trials(self, wanted: int) -> int:
         """Trials that it is measured in, of those wanted."""
@@ -206,12 +210,12 @@ def settle(draw: Callable[[], Sample | None], *, window: int, within: float) -> 
     """Draw until times are steady: the median of the last `window` samples is `within` that of the window before.
 
     Returns:
-        Whether they became so in `MOST_WARM_UP_S`, None if that is too short to tell; the samples are for nobody.
+        Whether they became so in `MOST_SETTLING_S`, None if that is too short to tell; the samples are for nobody.
     """
     started = time.perf_counter()
     times_ns: list[float] = []
     compared = False
-    while time.perf_counter() - started < MOST_WARM_UP_S:
+    while time.perf_counter() - started < MOST_SETTLING_S:
         if (sample := draw()) is not None:
             times_ns.append(sample.ns)
         last, before = times_ns[-window:], times_ns[-2 * window : -window]

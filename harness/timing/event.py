@@ -97,7 +97,7 @@ class Single:
         if self._hot:
             launch()
         place = self._counted if self.clock is not NO_CLOCK else 0
-        self.clock.begin(place)
+        self.clock.begin(place)  # the delay is in it: a launch of 3 µs is too short for the device's clock
         torch.cuda._sleep(self._delay_cycles)  # noqa: SLF001 - the only device-side delay that torch ships
         if self._flush is not None:
             self._flush()

@@ -123,6 +123,8 @@ TIMERS = (
         purpose=Purpose.PEER,
         crew=Crew.FRESH,
         most_trials=1,
+        module="triton",
+        package="triton",
     ),
     Timer(
         name="nvbench",
@@ -134,5 +136,7 @@ TIMERS = (
         purpose=Purpose.PEER,
         crew=Crew.FRESH,
         most_trials=1,
+        module="cuda.bench",
+        package="cuda-bench",
     ),
 )
