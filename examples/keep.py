@@ -1,7 +1,7 @@
 """Copy a run into examples/ without what belongs to one machine: `python examples/keep.py RUN NAME`.
 
-Hostname, UUIDs and absolute paths become placeholders and samples stay as they are. What follows from them, the
-selfcheck's table and the sums, is made anew by this version.
+Hostname, the kernel's build, UUIDs and absolute paths become placeholders and samples stay as they are. What follows
+from them, the selfcheck's table, the marks of samples and the sums, is made anew by this version.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from harness.draft import write_sums  # noqa: E402 - the project is found only now
+from harness.draft import write_run, write_sums  # noqa: E402 - the project is found only now
 from harness.errors import CommandError  # noqa: E402
 from harness.selfcheck import selfcheck  # noqa: E402
 from harness.store import Store, load, store_root, verify  # noqa: E402
@@ -49,31 +50,29 @@ def main() -> int:
     target = ROOT / "examples" / options.name
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target)
-    hostname = json.loads((source / "run.json").read_text(encoding="utf-8"))["environment"]["values"].get("hostname")
+    run = json.loads((source / "run.json").read_text(encoding="utf-8"))
+    named = {key: run["environment"]["values"].get(key) for key in ("hostname", "kernel")}
     for path in target.rglob("*"):
         if path.suffix in TEXTS:
-            path.write_text(without_machine(path.read_text(encoding="utf-8"), hostname), encoding="utf-8")
-    derive_selfcheck(target)
+            path.write_text(without_machine(path.read_text(encoding="utf-8"), named), encoding="utf-8")
     write_sums(target)
+    derive(target)
     sys.stdout.write(f"{target}\n{write_run_page(target, target.with_suffix('.html'))}\n")
     return 0
 
 
-def derive_selfcheck(folder: Path) -> None:
-    """Replace the selfcheck's table by what this version makes of the run's measurements."""
+def derive(folder: Path) -> None:
+    """Write the run again, with what this version makes of its samples and readings."""
     run = load(folder)
-    if run.selfcheck is None:
-        return
-    path = folder / "run.json"
-    data = json.loads(path.read_text(encoding="utf-8"))
-    data["selfcheck"] = [check.to_dict() for check in selfcheck(run.measurements)]
-    path.write_text(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    checks = None if run.selfcheck is None else selfcheck(run.measurements)
+    write_run(folder, replace(run, selfcheck=checks))
 
 
-def without_machine(text: str, hostname: str | None) -> str:
-    """`text` with placeholders for what names one machine; the hostname only where it is a JSON value of its own."""
-    if hostname is not None:
-        text = text.replace(f'"{hostname}"', '"<hostname>"')
+def without_machine(text: str, named: dict[str, str | None]) -> str:
+    """`text` with placeholders for what names one machine; hostname and kernel only as JSON values of their own."""
+    for key, value in named.items():
+        if value is not None:
+            text = text.replace(f'"{value}"', f'"<{key}>"')
     for pattern, placeholder in PLACEHOLDERS:
         text = pattern.sub(placeholder, text)
     return text

@@ -20,10 +20,11 @@ from harness.timing import Purpose, timers  # noqa: E402
 from reports import format as fmt  # noqa: E402
 from reports.figures import BASELINE, Way, figures  # noqa: E402
 from reports.selfcheck import asked  # noqa: E402
+from reports.side_by_side import seconds_a_case  # noqa: E402
 
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "measuring.md")
 EXAMPLE = ROOT / "examples" / "h200"
-HEADLINE = Way(timer="graph", cache=Cache.COLD)
+HEADLINE_COLD = Way(timer="graph", cache=Cache.COLD)
 KERNELS = (BASELINE, "sgemv_k128_f32x4")
 SHORT, FEW_ROWS, SQUARE, LONG = (Problem(m=m, k=k) for m, k in ((1024, 128), (8, 4096), (4096, 4096), (32000, 4096)))
 
@@ -35,8 +36,8 @@ def speed() -> Iterator[Row]:
     yield "problem", f"`{BASELINE}`", "fastest kernel here", "its time", "speed", "bandwidth", "of `read`"
     f = figures(load(EXAMPLE))
     for problem in f.problems:
-        base = f.find(BASELINE, problem, HEADLINE)
-        own = [row for row in f.passed(HEADLINE) if row.problem == problem and row.written_here and row.summary]
+        base = f.find(BASELINE, problem, HEADLINE_COLD)
+        own = [row for row in f.passed(HEADLINE_COLD) if row.problem == problem and row.written_here and row.summary]
         best = min(own, key=lambda row: row.summary.median_ns.estimate)
         yield (
             fmt.problem(problem),
@@ -51,20 +52,20 @@ def speed() -> Iterator[Row]:
 
 def floors() -> Iterator[Row]:
     """What each timer is, and what it makes of an empty kernel."""
-    yield "timer", "a sample", "clock", "an empty kernel", "seconds a case and trial"
+    yield "timer", "a sample", "clock", "an empty kernel", "seconds timing a case and trial"
     run = load(EXAMPLE)
     for name, timer in timers().items():
         if timer.purpose is not Purpose.BENCH:
             continue
         empty = next(m for m in run.measurements if m.case.role is Role.FLOOR and _way(m) == (name, Cache.COLD))
-        seconds = [t.seconds for m in run.measurements if m.case.timer == name for t in m.trials if t.seconds]
-        mean = sum(seconds) / len(seconds)
-        yield f"`{name}`", timer.summary, timer.clock, fmt.microseconds_pm(_median(empty)), f"{mean:.2f}"
+        seconds = seconds_a_case(figures(run), name)
+        took = fmt.NONE if seconds is None else f"{seconds:.2f}"
+        yield f"`{name}`", timer.summary, timer.clock, fmt.microseconds_pm(_median(empty)), took
 
 
 def checks() -> Iterator[Row]:
     """The selfcheck, a line a kind."""
-    yield "check", "what is asked", "bound", "passed", "largest difference"
+    yield "check", "what is asked", "bound", "passed", "nearest to its bound, or dearest"
     for kind in asked(load(EXAMPLE).selfcheck or ()):
         worst = kind.worst
         largest = "–"

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from harness import environment, nvml
+from harness.answers import Unknown
 from harness.cases import EVERY_WORKER, stage_of
 from harness.draft import Draft, unwritable
 from harness.errors import CommandError, Exit
@@ -102,12 +103,7 @@ class Bench:
         self._variants: dict[tuple[str, Problem, Cache], str] = {}
         started = datetime.now(UTC)
         builds = self.registry.prepare(self._device_type)
-        try:
-            self.store.root.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.store.root):
-                pass  # found out now, not when the first case has been measured
-        except OSError as error:
-            raise unwritable(self.store.root, error) from error
+        self._try_store()
         self._log_folder = Path(tempfile.mkdtemp(prefix="sgemv-"))
         self._spec = WorkerSpec(
             registry=self.registry.__name__,
@@ -135,6 +131,15 @@ class Bench:
             self.close()
             raise
         return self
+
+    def _try_store(self) -> None:
+        """Whether runs can be written is found out now, not when the first case has been measured."""
+        try:
+            self.store.root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.store.root):
+                pass
+        except OSError as error:
+            raise unwritable(self.store.root, error) from error
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -213,13 +218,13 @@ class Bench:
         self._stage = stage
 
     def _read_state(self) -> DeviceState | None:
-        return None if isinstance(self._device, nvml.Unknown) else self._device.state()
+        return None if isinstance(self._device, Unknown) else self._device.state()
 
-    def _find_device(self, facts: Mapping[str, object]) -> nvml.NvmlDevice | nvml.Unknown:
+    def _find_device(self, facts: Mapping[str, object]) -> nvml.NvmlDevice | Unknown:
         if self._device_type != "cuda":
-            return nvml.Unknown(reason="the run is on a CPU")
+            return Unknown(reason="the run is on a CPU")
         library = nvml.Nvml.open()
-        if isinstance(library, nvml.Unknown):
+        if isinstance(library, Unknown):
             return library
         uuid, bus_id = facts.get("gpu_uuid"), facts.get("gpu_pci_bus_id")
         return library.find(uuid=str(uuid) if uuid else None, pci_bus_id=str(bus_id) if bus_id else None)
@@ -254,20 +259,20 @@ class Bench:
     def _use_by_others(self, device: nvml.NvmlDevice) -> Iterator[str]:
         """Who else is at work on the GPU; where nobody is named, as in a container, whether it is while ours idle."""
         others = device.processes(exclude_pids=self._pool.pids)
-        if others and not isinstance(others, nvml.Unknown):
+        if others and not isinstance(others, Unknown):
             yield f"Other processes used this GPU when the run began: {', '.join(others)}."
             return
         percent = device.utilization_percent()
         for _ in range(BUSY_READINGS - 1):
-            if isinstance(percent, nvml.Unknown) or percent < BUSY_PERCENT:
+            if isinstance(percent, Unknown) or percent < BUSY_PERCENT:
                 break
             self.sleep(1)
             percent = device.utilization_percent()
-        if not isinstance(percent, nvml.Unknown):
+        if not isinstance(percent, Unknown):
             if percent >= BUSY_PERCENT:
                 busy = f"The GPU was already busy ({percent} % by NVML) before the first sample"
                 yield f"{busy}, while no worker of this bench ran."
-        elif isinstance(others, nvml.Unknown):
+        elif isinstance(others, Unknown):
             yield f"Whether others used this GPU when the run began is not known: {others.reason}; {percent.reason}."
 
     def _keep(self, builds: Sequence[Built]) -> None:

@@ -16,7 +16,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from harness.nvml import Fact, Nvml, NvmlUnavailable, Unknown, table
+from harness.answers import Fact, Unknown, table
+from harness.nvml import Nvml, NvmlUnavailable
 
 TORCH_INSTALL_PAGE = "https://pytorch.org/get-started/locally/"
 """Where each CUDA build of torch is found."""

@@ -18,9 +18,10 @@ from typing import Any
 
 import psutil
 
+from harness.answers import Fact, Unknown, table
 from harness.device import cpu_llc_bytes, cpu_name, usable_cpus
 from harness.model import Environment
-from harness.nvml import Fact, NvmlDevice, Unknown, table
+from harness.nvml import NvmlDevice
 
 
 class Group(StrEnum):

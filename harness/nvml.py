@@ -14,8 +14,6 @@ from typing import Any
 from harness.answers import Fact, Unknown, ask, first, mapped, split, table
 from harness.model import DeviceState, Environment
 
-__all__ = ["CLOCK_EVENT_REASONS", "Fact", "Nvml", "NvmlDevice", "NvmlUnavailable", "Unknown", "table"]
-
 POWER_INSTANT_FIELD = 186
 """NVML_FI_DEV_POWER_INSTANT, which older versions of nvidia-ml-py do not name."""
 

@@ -264,7 +264,7 @@ class Pool:
             self._drop(trial)
 
     def _drop(self, trial: int) -> None:
-        """End a worker whose device context is lost; the next case on this trial starts a fresh one."""
+        """End a worker; the next case on this trial starts a fresh one."""
         worker, self._workers[trial] = self._workers[trial], None
         if worker is not None:
             worker.stop()

@@ -20,7 +20,7 @@ comes again, whatever the replacement policy keeps."""
 
 PLACEMENTS = 16
 """Operand sets to rotate over where memory allows: a kernel's time depends on where its operands lie. On an H200, one
-A of 11008×4096 after the other takes cuBLAS 51.8 to 55.4 µs; the mean over 16 is steady within 0.5 % over processes."""
+A of 11008×4096 after the other takes cuBLAS 51.8 to 55.4 µs; the mean over 16 is steady within 1.5 % over processes."""
 
 HOT_PLACEMENTS = 4
 """Operand sets to time one by one when each stays in the cache."""
@@ -31,7 +31,7 @@ read from both of them twice."""
 
 HOT_APART = (2**21 + 17 * 2**12) // 4
 """Elements between two of them, so that they lie on different pages, and at different places of a page: neighbours in
-one page share its luck, and a whole process read 17 % longer than the next."""
+one page share its luck."""
 
 PLACEMENTS_MEMORY_FRACTION = 0.025
 """Of the device's memory, for one worker's operand sets beyond those that the cache needs."""

@@ -278,7 +278,7 @@ def _die_with_parent() -> None:
 
 
 def main() -> int:
-    """Serve until stdin ends or the device context is lost."""
+    """Serve until stdin ends or this process is of no more use."""
     parser = argparse.ArgumentParser(prog="harness.trial")
     parser.add_argument("--registry", required=True, help="module with kernels() and load(device_type)")
     parser.add_argument("--device", required=True, help="as torch names it")

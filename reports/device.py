@@ -228,7 +228,8 @@ def _clocks_note(f: Figures) -> str:
         return f"The SM clock of samples is unknown: {why}." if why else ""
     maximum = f.run.environment.get("max_sm_clock_mhz")
     said = (
-        "SM clock of samples: by the device's own counters from a sample's start to its end; median, lowest–highest. "
+        "SM clock of samples: by the device's own counters from a sample's start to its end, by event with the delay "
+        "before it; median, lowest–highest. "
         f"Reference: {reference_mhz:.0f}{fmt.NBSP}MHz, the highest median of a trial; samples more than "
         f"{CLOCK_OFF * 100:g}{fmt.NBSP}% below it are marked."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -107,7 +108,8 @@ HEADS = (
 
 def _lines(row: Row, names: Sequence[str]) -> list[list[Cell | str]]:
     """The cells of `HEADS`, a line a device kernel; the launch's span stands in the first."""
-    span = fmt.microseconds_figure(row.summary.median_ns.estimate) if row.summary is not None else fmt.NONE
+    samples_ns = row.measurement.trials[0].samples_ns
+    span = fmt.microseconds_figure(statistics.median(samples_ns)) if samples_ns else fmt.NONE
     lines: list[list[Cell | str]] = []
     for place, each in enumerate(of(row)):
         name = Cell(text=fmt.name(short_name(each.name)), note=f"({names.index(each.name) + 1})")

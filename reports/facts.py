@@ -22,7 +22,10 @@ CACHE_STATES = {
         "launches rotate over operand sets that together hold at least four times the last-level cache, so a launch "
         "finds its operands in memory; no flush that writes, which would charge its write-back to the kernel"
     ),
-    "hot": "every launch reads the same operands, which are in cache as far as they fit",
+    "hot": (
+        "a launch follows another on the same operands, which fill at most half of the last-level cache; on a GPU four "
+        "operand sets are timed one by one, and a figure is the mean over them"
+    ),
 }
 
 GATE = (
@@ -136,8 +139,9 @@ def method(f: Figures) -> tuple[tuple[str, str], ...]:
     options = f.run.options
     trials = fmt.count(options.trials, "fresh process", "fresh processes")
     stop = (
-        f"{MIN_SAMPLES} to {MAX_SAMPLES} samples a case and trial: until the median is known to "
-        f"±{fmt.percent(WANTED_ERROR)} within the trial, or {options.max_time_s:g}{fmt.NBSP}s are spent"
+        f"at most {MAX_SAMPLES} samples a case and trial, until the median is known to ±{fmt.percent(WANTED_ERROR)} "
+        f"within the trial or {options.max_time_s:g}{fmt.NBSP}s are spent; at least {MIN_SAMPLES}, and 100 of single "
+        "launches"
     )
     alone = [fmt.name(t) for t in dict.fromkeys(w.timer for w in f.ways if w not in f.charted)]
     if alone:

@@ -21,7 +21,8 @@ NOT_ASKED = "not asked of this kernel"
 WORST = (
     "The largest difference is a failed one, else the one that takes most of its bound; for a check that wants a "
     "difference, the one that takes least. A difference is what the check looks at less what it is held against; the "
-    "percentages are of the latter. Both are over the trials that the two timers share."
+    "percentages are of the latter. Both are over the trials that the two timers share, or over all where they ran in "
+    "different processes."
 )
 
 

@@ -116,7 +116,13 @@ def _timers(f: Figures) -> Table:
         said = known[timer].summary if timer in known else "not a timer of this version"
         clock = known[timer].clock if timer in known else "unknown"
         rows.append([Cell(text=fmt.name(timer), note=whose), said, clock, str(trials), spent])
-    heads = [text("timer"), text("a sample"), text("clock"), number("trials"), number("took", "s a case and trial")]
+    heads = [
+        text("timer"),
+        text("a sample"),
+        text("clock"),
+        number("trials"),
+        number("timing took", "s a case and trial"),
+    ]
     return table("What each timer is, and the time it takes", heads, rows)
 
 

@@ -13,10 +13,11 @@ import pynvml
 import pytest
 
 from harness import device
+from harness.answers import Unknown
 from harness.device import GpuStatus, TorchBuild, Usability, cpu_llc_bytes, cpu_name, gpu_status, installed_torch
 from harness.environment import ENVIRONMENT_KEYS, LEFT_OUT, collect, git_diff, recorded_variables
 from harness.model import Environment
-from harness.nvml import Nvml, NvmlDevice, Unknown
+from harness.nvml import Nvml, NvmlDevice
 from tests.fake_nvml import FakeGpu, FakeNvml
 
 ON_CPU = Unknown(reason="measured on the CPU")

@@ -8,8 +8,9 @@ import pynvml
 import pytest
 
 from harness import nvml
+from harness.answers import Unknown
 from harness.model import DeviceState
-from harness.nvml import CLOCK_EVENT_REASONS, Nvml, NvmlDevice, NvmlUnavailable, Unknown
+from harness.nvml import CLOCK_EVENT_REASONS, Nvml, NvmlDevice, NvmlUnavailable
 from tests.fake_nvml import LIMIT_FIELDS, FakeGpu, FakeNvml
 
 

@@ -32,7 +32,7 @@ class Cache(StrEnum):
     COLD = "cold"
     """In device memory: launches rotate over operand sets that together exceed the last-level cache several times."""
     HOT = "hot"
-    """In cache as far as they fit: every launch reads the same operand set."""
+    """In cache, of which they fill half at most: a launch follows another on the same operand set."""
 
 
 @dataclass(frozen=True, kw_only=True)

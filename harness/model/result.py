@@ -91,7 +91,7 @@ class TrialResult(Record):
     launches_per_sample: int | None = None
     """Launches that one sample averages over."""
     operand_sets: int | None = None
-    """Distinct operand sets that the launches rotated over."""
+    """Distinct operand sets: rotated over from cold ones, timed one by one from hot ones."""
     kernels_per_launch: int | None = None
     """Device kernels that one launch starts; None where the timer cannot tell."""
     variant: str | None = None

@@ -70,6 +70,9 @@ def _profile(options: argparse.Namespace) -> int:
     if options.csv is not None and not options.csv.absolute().parent.is_dir():
         raise CommandError(f"--csv: found {str(options.csv)!r}, wanted a file in a folder that exists", Exit.USAGE)
     pairs = [(kernel, problem) for problem in problems for kernel in kernels]
+    status = gpu_status(Nvml.open(), installed_torch())
+    if status.word is not Usability.USABLE:
+        raise CommandError(f"profile needs an NVIDIA GPU: {status.reason}", Exit.INFRASTRUCTURE)
     wanted = [
         ncu.Target(registry=options.registry, device=DEVICE, kernel=way.name, problem=problem)
         for kernel, problem in pairs
@@ -78,9 +81,6 @@ def _profile(options: argparse.Namespace) -> int:
     ]
     if not wanted:
         raise CommandError("nothing to profile: see above", Exit.USAGE)
-    status = gpu_status(Nvml.open(), installed_torch())
-    if status.word is not Usability.USABLE:
-        raise CommandError(f"profile needs an NVIDIA GPU: {status.reason}", Exit.INFRASTRUCTURE)
     tool = ncu.find(options.ncu)
     registry.prepare("cuda")  # here, or every process under ncu would wait for the compiler
     profiles, code = _profiles(tool, wanted)
