@@ -11,12 +11,9 @@ Replies: `{"phase": "…"}` whenever it goes on, then one `{"facts": …}`, `{"r
 from __future__ import annotations
 
 import argparse
-import ctypes
 import importlib
 import json
 import math
-import os
-import signal
 import statistics
 import sys
 import time
@@ -28,7 +25,8 @@ from harness.errors import first_line
 from harness.gate import recheck
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
 from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
-from harness.timing import NotMeasurable, Timing, timers
+from harness.process import die_with_parent, private_stdout, use_one_stream
+from harness.timing import HEADLINE, NotMeasurable, Timing, timers
 from harness.workbench import Workbench
 
 OUT_OF_MEMORY = "out of memory: "
@@ -129,12 +127,14 @@ class Worker:
         chosen = self._variant(case, sets, max_time_s, variant)
         if self._on_gpu and not bench.soaked:
             self._say({"phase": "soaking"})
-            timer.measure(_bind(chosen, sets), case.cache, self._device, SOAK * max_time_s)
+            self._timers[HEADLINE].measure(_bind(chosen, sets), case.cache, self._device, SOAK * max_time_s)
             bench.soaked = True
         self._say({"phase": "timing" if timer.watched else "timing unwatched"})
         started = time.perf_counter()
         timing = checked(timer.measure(_bind(chosen, sets), case.cache, self._device, max_time_s))
         seconds = time.perf_counter() - started
+        if timer.one_case_a_process:
+            self._spoiled = f"{timer.name} takes one case a process"
         self._say({"phase": "recheck"})
         wanted = bench.refresh(sets)
         after = recheck(kernel, sets, timing.rerun, wanted)
@@ -209,18 +209,6 @@ class Worker:
         return sets_for(case.problem, case.cache, cache_bytes=self._cache_bytes, memory_bytes=placements_bytes)
 
 
-def use_one_stream(device: str) -> None:
-    """Let everything of this process, captures of graphs too, run on one stream that is not the default one.
-
-    A graph cannot be captured on the default stream, and a few launches on a second stream make every later kernel of
-    the process slower for good: on an H200 an empty one in a graph takes 0.68 µs instead of 0.50.
-    """
-    if device.startswith("cuda"):
-        import torch
-
-        torch.cuda.set_stream(torch.cuda.Stream(device))
-
-
 def _bind(kernel: Kernel, sets: OperandSets) -> list[Launch]:
     return [kernel.bind(operands) for operands in sets.operands()]
 
@@ -259,24 +247,6 @@ def _without_samples(trial: int, word: Word, reason: str) -> TrialResult:
     return TrialResult(trial=trial, verdict=Verdict(word=word, reason=reason))
 
 
-def _private_stdout() -> Callable[[dict[str, Any]], None]:
-    """A writer of JSON lines to the real stdout, which is then closed to everybody else: kernels may print."""
-    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-
-    def say(reply: dict[str, Any]) -> None:
-        pipe.write(json.dumps(reply, allow_nan=False) + "\n")
-        pipe.flush()
-
-    return say
-
-
-def _die_with_parent() -> None:
-    """On Linux: a parent that is killed takes its workers along, whatever they are in (PR_SET_PDEATHSIG)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 def main() -> int:
     """Serve until stdin ends or this process is of no more use."""
     parser = argparse.ArgumentParser(prog="harness.trial")
@@ -284,8 +254,8 @@ def main() -> int:
     parser.add_argument("--device", required=True, help="as torch names it")
     parser.add_argument("--memory-share", type=float, default=1.0, help="of the device's memory, held between cases")
     options = parser.parse_args()
-    _die_with_parent()
-    say = _private_stdout()
+    die_with_parent()
+    say = private_stdout()
     say({"phase": "starting"})
     import torch
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from harness.model import Cache
+from harness.process import use_one_stream
 from harness.timing.event import LEAST_SAMPLES, Single, measure_event, measure_single, reading_flush, writing_flush
-from harness.trial import use_one_stream
 
 pytestmark = [
     pytest.mark.gpu,

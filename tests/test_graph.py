@@ -12,10 +12,11 @@ from harness.capture import branches, capture, kernel_nodes, stray_launch
 from harness.gate import Gate
 from harness.model import Cache, Case, Kernel, Launch, Operands, Problem, Role, Verdict, Word
 from harness.problems import HOT_PLACEMENTS
+from harness.process import use_one_stream
 from harness.timing import NotMeasurable
 from harness.timing.graph import REPLAY_NS, measure_graph
 from harness.timing.host import measure_async
-from harness.trial import Worker, use_one_stream
+from harness.trial import Worker
 
 pytestmark = [
     pytest.mark.gpu,

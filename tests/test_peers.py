@@ -10,6 +10,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -17,8 +18,10 @@ from typing import Any
 import pytest
 import torch
 
-from harness.model import Cache
-from harness.timing import NotMeasurable, peers
+from harness.model import Cache, Case, Problem, Role, Word
+from harness.timing import NotMeasurable, peers, timers
+from harness.trial import Worker
+from tests import planted_kernels
 
 DEVICE = "cuda:3"
 FAKE_ADDRESS = 0xBEEF
@@ -131,7 +134,7 @@ def test_what_was_timed_can_be_run_again(launches: Launches, cuda: Cuda) -> None
 class NvBench:
     """cuda.bench: runs all that was registered, and writes a file that `from_json` reads.
 
-    As the real one, it takes no other benchmark once it has run.
+    As the real one, it takes no other benchmark once it has run, and runs no second time.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
@@ -151,6 +154,8 @@ class NvBench:
         return self.registered[-1]
 
     def _run_all(self, arguments: Sequence[str]) -> None:
+        if self.arguments:
+            raise RuntimeError("Benchmarks were already executed")
         self.arguments.append(list(arguments))
         options = dict(zip(arguments[::2], arguments[1::2], strict=True))
         self._device = int(options["-d"])
@@ -211,11 +216,11 @@ def test_nvbench_in_ns(nvbench: NvBench, launches: Launches) -> None:
     assert nvbench.exec_options == [{"batched": False}]
 
 
-def test_nvbench_of_the_first_gpu(nvbench: NvBench, launches: Launches) -> None:
+@pytest.mark.parametrize("device", ["cuda:0", "cuda"])
+def test_nvbench_of_the_first_gpu(nvbench: NvBench, launches: Launches, device: str) -> None:
     """Which is also the one of no number."""
-    for device in ("cuda:0", "cuda"):
-        peers.measure_nvbench(launches.all, Cache.COLD, device, 0.1)
-    assert [arguments[:2] for arguments in nvbench.arguments] == [["-d", "0"]] * 2
+    peers.measure_nvbench(launches.all, Cache.COLD, device, 0.1)
+    assert nvbench.arguments[0][:2] == ["-d", "0"]
 
 
 @pytest.mark.usefixtures("nvbench")
@@ -226,13 +231,15 @@ def test_nvbench_uses_each_launch_in_turn(launches: Launches) -> None:
     assert launches.on == {(None, (FAKE_ADDRESS, 3))}
 
 
-def test_nvbench_measures_case_after_case(nvbench: NvBench, cuda: Cuda) -> None:
-    """It is given one benchmark, before its first run; that runs the launches of the case that is measured now."""
-    first, second = Launches(cuda), Launches(cuda)
-    peers.measure_nvbench(first.all, Cache.COLD, DEVICE, 0.1)
-    peers.measure_nvbench(second.all[:2], Cache.COLD, DEVICE, 0.1)
-    assert len(nvbench.registered) == 1
-    assert (first.used, second.used) == ([0, 1, 2, 0], [0, 1, 0, 1])
+@pytest.mark.parametrize("once", [True, False])
+def test_a_timer_of_one_case_a_process_uses_up_its_worker(once: bool) -> None:
+    """NVBench runs once in a process: the next case gets a fresh one."""
+    assert [timer.name for timer in timers().values() if timer.one_case_a_process] == ["nvbench"]
+    worker = Worker(planted_kernels.kernels(), "cpu", lambda _: None, 1.0)
+    worker._timers = {"mine": replace(timers()["sync"], name="mine", one_case_a_process=once)}
+    case = Case(kernel="right", role=Role.GEMV, problem=Problem(m=8, k=8), timer="mine", cache=Cache.HOT)
+    assert worker.measure(case, 0, 0.002).verdict.word is Word.PASSED
+    assert worker.still_sound() == ("mine takes one case a process" if once else None)
 
 
 @pytest.mark.usefixtures("nvbench")

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from harness.model import Cache, DeviceKernel
+from harness.process import use_one_stream
 from harness.timing import NotMeasurable
 from harness.timing.profiler import device_events, device_kernels, measure_profiler, span_ns, split_launches, thinned
-from harness.trial import use_one_stream
 
 KNOWN = {"grid": [256, 1, 1], "block": [32, 4, 1], "registers per thread": 40, "shared memory": 528}
 

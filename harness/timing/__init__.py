@@ -142,6 +142,8 @@ class Timer:
 
     most_trials: int | None = None
     """Trials that are enough for it; None: as many as are asked for."""
+    one_case_a_process: bool = False
+    """Whether its worker is of no use after one case."""
     module: str | None = None
     """What it imports that is not this project's own; None: nothing."""
     package: str | None = None

@@ -9,8 +9,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import tempfile
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,8 +49,7 @@ def measure_nvbench(
 
     bench, results = _installed("cuda.bench", "cuda-bench"), _installed("cuda.bench.results", "cuda-bench")
     index = torch.device(device).index or 0
-    _launches[:] = launches
-    _register_once(bench)
+    bench.register(_benchmark(launches)).set_name(NVBENCH_NAME)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nvbench.json"
         bench.run_all_benchmarks(["-d", str(index), "--jsonbin", str(path)])
@@ -64,27 +62,23 @@ def measure_nvbench(
 
 NVBENCH_NAME = "launch"
 
-_launches: list[Launch] = []
-"""What NVBench's one benchmark runs: after its first run it takes no other."""
 
-
-@cache
-def _register_once(bench: ModuleType) -> None:
-    bench.register(_benchmark).set_name(NVBENCH_NAME)
-
-
-def _benchmark(state: Any) -> None:
+def _benchmark(launches: Sequence[Launch]) -> Callable[[Any], None]:
     """What NVBench calls: it launches on a stream of NVBench's own."""
     import torch
 
-    rotation = itertools.cycle(_launches)
-    stream = torch.cuda.ExternalStream(state.get_stream().addressof(), device=state.get_device())
+    rotation = itertools.cycle(launches)
 
-    def launch(_: Any) -> None:
-        with torch.cuda.stream(stream):
-            next(rotation)()
+    def benchmark(state: Any) -> None:
+        stream = torch.cuda.ExternalStream(state.get_stream().addressof(), device=state.get_device())
 
-    state.exec(launch, batched=False)
+        def launch(_: Any) -> None:
+            with torch.cuda.stream(stream):
+                next(rotation)()
+
+        state.exec(launch, batched=False)
+
+    return benchmark
 
 
 def _installed(module: str, package: str) -> ModuleType:
@@ -137,6 +131,7 @@ TIMERS = (
         crew=Crew.FRESH,
         most_trials=1,
         module="cuda.bench",
+        one_case_a_process=True,  # NVBench runs once in a process, and then refuses
         package="cuda-bench",
     ),
 )
