@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from harness.kernel_names import short_name
+from harness.model import Check
 from reports import format as fmt
 from reports import selfcheck as checks
 from reports import side_by_side as beside
 from reports.device_kernels import of, rows_of
 from reports.device_kernels import takeaway as kernels_takeaway
 from reports.figures import BASELINE, Figures, Row
+
+
+SHARE_WIDTH = 6
+"""Characters of a column of percentages: nine of them and a kernel's name fill 80."""
 
 
 def sections(f: Figures) -> Iterator[RenderableType]:
@@ -82,7 +87,7 @@ def _device_kernels(f: Figures) -> Iterator[RenderableType]:
 
 
 def _selfcheck(f: Figures) -> Iterator[RenderableType]:
-    """A line a kind of check, then every failed one."""
+    """A line a kind of check, a line a kernel and problem, then every failed check."""
     made = f.run.selfcheck
     if made is None:
         return
@@ -99,10 +104,35 @@ def _selfcheck(f: Figures) -> Iterator[RenderableType]:
         style = "red" if each.failed else ""
         shown.add_row(Text(fmt.name(each.name)), Text(each.passed, style=style), str(each.unjudged), *_worst(f, each))
     yield shown
+    yield from _selfcheck_cases(f, made, [each.name for each in kinds])
     for caution in checks.failures(f):
         yield Text.assemble(("failed: ", "bold red"), caution.text)
         for detail in caution.details:
             yield Text(f"  {detail}")
+
+
+def _selfcheck_cases(f: Figures, made: Sequence[Check], names: Sequence[str]) -> Iterator[RenderableType]:
+    """Every check's difference in %, a row a kernel and problem; those that no check could judge are left out."""
+    live = checks.with_figures(made)
+    yield Text("\nDifference of each check in %; the page has them in µs, and why one was not judged", style="dim")
+    shown = _grid()
+    shown.add_column("kernel", overflow="fold", width=16)
+    for name in names:
+        head = "\n".join(word[:SHARE_WIDTH] for word in fmt.name(name).split())
+        shown.add_column(Text(head), justify="right", width=SHARE_WIDTH, overflow="fold")
+    for problem in dict.fromkeys(check.problem for check in live):
+        shown.add_row(Text(fmt.problem(problem) if problem in f.problems else "", style="bold"))
+        for kernel in dict.fromkeys(check.kernel for check in live if check.problem == problem):
+            own = {check.name: check for check in live if (check.kernel, check.problem) == (kernel, problem)}
+            shown.add_row(Text(fmt.name(kernel)), *(_share(own.get(name)) for name in names))
+    yield shown
+
+
+def _share(check: Check | None) -> Text:
+    found = None if check is None else checks.difference(check)
+    if check is None or found is None or found.share is None:
+        return Text(fmt.NONE, style="dim")
+    return Text(fmt.signed_percent_figure(found.share), style="bold red" if check.passed is False else "")
 
 
 def _worst(f: Figures, each: checks.Asked) -> tuple[Text, Text, Text]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -192,6 +193,17 @@ class TestPlaces:
         assert max(len(line) for line in shown.splitlines()) <= 80
         assert "Selfcheck: 1 of 8 checks passed; failed: «NVML» (7)." in shown
         assert all(f"\n  k{i} on 1024×128: 1.900\xa0µs against" in shown for i in range(6))
+
+    def test_terminal_by_kernel_and_problem(self) -> None:
+        """A row each, a column a kind, in %; a dash where a check was not judged; 80 columns with nine kinds."""
+        shown = printed(selfcheck_run())
+        assert max(len(line) for line in shown.splitlines()) <= 80
+        table = shown[shown.index("Difference of each check in %") :]
+        assert re.search(r"^1024×128 *$", table, flags=re.MULTILINE)
+        judged = [check for check in selfcheck_run().selfcheck or () if check.kernel == "torch.matmul"]
+        assert judged
+        (first, *_) = re.findall(r"^torch.matmul +(.+)$", table, flags=re.MULTILINE)
+        assert len(first.split()) == len(CHECKS)
 
     def test_hostile_names(self) -> None:
         """A check's name, kernel and reason are text like any other."""
