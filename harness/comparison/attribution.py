@@ -1,0 +1,135 @@
+"""What differs between the environments of two runs, what it comes down to, and what forbids a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.comparison.records import EnvironmentDifference, Value
+from harness.environment import ENVIRONMENT_KEYS, Group
+from harness.model import BuildRecord, Run
+
+SAME = "same environment"
+"""The attribution where nothing differs."""
+
+MUST_MATCH = frozenset({"ecc", "mig"})
+"""Besides the keys whose `must_match_to_compare` is set: both change the bandwidth that the device has."""
+
+_SUBJECTS = {
+    "vbios_version": "VBIOS",
+    "cuda_runtime_version": "torch",  # it comes with torch, as cuBLAS does
+    "cublas_version": "torch",
+    "torch_version": "torch",
+    "python_version": "Python",
+    "pytest_benchmark_version": "pytest-benchmark",
+    "environment_variables": "environment variables",
+    "power_limit_mw": "power limit",
+    "power_limit_default_mw": "power limit",
+    "max_sm_clock_mhz": "clocks",
+    "max_memory_clock_mhz": "clocks",
+    "application_sm_clock_mhz": "clocks",
+    "application_memory_clock_mhz": "clocks",
+}
+"""What a key speaks of, where that is not its group."""
+
+_GROUPS = {
+    Group.GPU: "GPU",
+    Group.DRIVER: "driver",
+    Group.SOFTWARE: "software",
+    Group.HOST: "host",
+    Group.SETTINGS: "settings",
+    Group.SOURCE: "source",
+}
+"""How each group is called in an attribution."""
+
+_NAMES = {"gpu_name": "GPU model", "device_name": "device", "ecc": "ECC", "mig": "MIG mode", "allow_tf32": "TF32 flag"}
+"""How a key is called in a reason, where its name would not do."""
+
+_BUILD_FIELDS = ("compiler_version", "host_compiler_version", "flags", "architectures")
+"""Of a build's record: whatever changes the code besides the sources and torch."""
+
+BUILD = "build."
+"""Starts the keys of what is kept with a build."""
+
+
+def differences(base: Run, new: Run) -> tuple[EnvironmentDifference, ...]:
+    """The facts in which the runs differ, None against a value included; keys of a newer program come last."""
+    known = list(ENVIRONMENT_KEYS)
+    others = sorted({*base.environment.values, *new.environment.values} - ENVIRONMENT_KEYS.keys())
+    found = [
+        _difference(key, base.environment.get(key), new.environment.get(key))
+        for key in known + others
+        if base.environment.get(key) != new.environment.get(key)
+    ]
+    return (*found, *_build_differences(base, new))
+
+
+def attribution(found: tuple[EnvironmentDifference, ...]) -> str:
+    """One line: `same environment`, `driver only`, `several: driver, torch`.
+
+    What one run does not know is not known to differ, and takes no part unless there is nothing else.
+    """
+    both_known = [each for each in found if each.base is not None and each.new is not None]
+    subjects = list(dict.fromkeys(_subject(each) for each in both_known))
+    if len(subjects) > 1:
+        return f"several: {', '.join(subjects)}"
+    if subjects:
+        return f"{subjects[0]} only"
+    return f"{SAME}, as far as both runs know it" if found else SAME
+
+
+def obstacles(base: Run, new: Run) -> tuple[str, ...]:
+    """Why no case of these runs may be compared, a line each; empty: nothing forbids it.
+
+    A fact that one run does not know forbids nothing; it stands among the differences.
+    """
+    types = (base.options.device_type, new.options.device_type)
+    if types[0] != types[1]:
+        named = {"cuda": "GPU", "cpu": "CPU"}
+        return (f"{named.get(types[1], types[1])} against {named.get(types[0], types[0])}",)
+    wanted = [key for key, about in ENVIRONMENT_KEYS.items() if about.must_match_to_compare or key in MUST_MATCH]
+    pairs = {key: (base.environment.get(key), new.environment.get(key)) for key in wanted}
+    differing = {key: pair for key, pair in pairs.items() if None not in pair and pair[0] != pair[1]}
+    if "gpu_name" in differing:
+        differing.pop("device_name", None)  # the same fact by another name
+    return tuple(
+        f"other {_NAMES.get(key, key)}: {_shown(new_value)} against {_shown(value)}"
+        for key, (value, new_value) in differing.items()
+    )
+
+
+def _shown(value: Value) -> str:
+    return ("off", "on")[value] if isinstance(value, bool) else str(value)
+
+
+def _difference(key: str, base: Value, new: Value) -> EnvironmentDifference:
+    about = ENVIRONMENT_KEYS.get(key)
+    return EnvironmentDifference(
+        key=key,
+        group=about.group if about else Group.SETTINGS,
+        base=base,
+        new=new,
+        unit=about.unit if about else None,
+    )
+
+
+def _subject(difference: EnvironmentDifference) -> str:
+    if difference.key.startswith(BUILD):
+        return "build"
+    return _SUBJECTS.get(difference.key, _GROUPS[difference.group])
+
+
+def _build_differences(base: Run, new: Run) -> Iterator[EnvironmentDifference]:
+    """Of libraries for the same target, in both runs; a library that one lacks is seen by its cases."""
+    olds = {build.target: build for build in base.builds}
+    for build in new.builds:
+        old = olds.get(build.target)
+        for name in _BUILD_FIELDS if old else ():
+            values = _text(old, name), _text(build, name)
+            if values[0] != values[1]:
+                key = f"{BUILD}{build.target}.{name}"
+                yield EnvironmentDifference(key=key, group=Group.SOURCE, base=values[0], new=values[1])
+
+
+def _text(build: BuildRecord | None, name: str) -> str:
+    value = getattr(build, name)
+    return value if isinstance(value, str) else " ".join(value)

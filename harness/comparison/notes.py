@@ -1,0 +1,150 @@
+"""What a reader must know beside a case's word: another kernel, other clocks, states, drift."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+
+from harness.comparison.sides import Side
+from harness.comparison.states import find_states
+from harness.model import BuildRecord, Measurement, Run, TrialResult
+from harness.throttling import NO_LIMITS
+
+CLOCK_DIFFERS = 0.01
+"""SM clocks that are further apart are named, as a fraction of the higher one."""
+
+FEWEST_DRIFTING = 3
+"""Trials that must drift the same way: fewer do so by chance too often."""
+
+_HEADERS = (".h", ".cuh")
+_NO_LIMIT = NO_LIMITS | {"gpu_idle", "applications_clocks_setting", "display_clock_setting"}
+"""Reasons for a clock that are no sign of a device held back."""
+
+
+def kernel_notes(kernel: str, base: Run, new: Run) -> list[str]:
+    """Whether the kernel's code is another one; nothing of kernels that the project did not build."""
+    target = new.options.device_type
+    builds = [next((b for b in run.builds if b.target == target), None) for run in (base, new)]
+    if builds[0] is None or builds[1] is None:
+        return []
+    sources = [_of_kernel(build.sources_sha256, kernel) for build in builds if build]
+    if not any(sources):
+        return []
+    codes = [_of_kernel(build.device_code_sha256, kernel) for build in builds if build]
+    shared = codes[0].keys() & codes[1].keys()
+    same_source = sources[0] == sources[1] and _headers(builds[0]) == _headers(builds[1])
+    if shared:  # the machine code decides: a comment or an unused helper changes no figure
+        if all(codes[0][name] == codes[1][name] for name in shared):
+            return [] if sources[0] == sources[1] else ["source changed, device code did not"]
+        return ["device code changed, source did not"] if same_source else ["kernel changed"]
+    return [] if same_source else ["kernel changed"]
+
+
+def _of_kernel(hashes: dict[str, str], kernel: str) -> dict[str, str]:
+    """Those of `kernel`.cu, or of a CPU kernel's .cpp: a kernel's file bears its name."""
+    names = {kernel, f"{kernel}_cpu"}
+    return {key: value for key, value in hashes.items() if PurePosixPath(key.partition(":")[0]).stem in names}
+
+
+def _headers(build: BuildRecord) -> dict[str, str]:
+    return {name: digest for name, digest in build.sources_sha256.items() if name.endswith(_HEADERS)}
+
+
+def variant_notes(base: Measurement, new: Measurement) -> list[str]:
+    """Whether another of the kernel's variants was the fastest."""
+    found = [sorted({t.variant for t in m.trials if t.variant is not None}) for m in (base, new)]
+    if found[0] == found[1] or not all(found):
+        return []
+    return [f"other variant: {', '.join(found[1])} against {', '.join(found[0])}"]
+
+
+def device_notes(base: Measurement, new: Measurement) -> list[str]:
+    """Clocks and limits that differ, so that «slower» and «ran at a lower clock» are told apart."""
+    made = []
+    clocks = _sample_clocks(base), _sample_clocks(new)
+    if None in clocks:
+        clocks = _nvml_clocks(base), _nvml_clocks(new)
+    old, fresh = clocks
+    if old is not None and fresh is not None and abs(fresh - old) > CLOCK_DIFFERS * max(old, fresh):
+        word = "lower" if fresh < old else "higher"
+        made.append(f"{word} clock: {_thousands(fresh)} against {_thousands(old)} MHz")
+    limits = _limits(base), _limits(new)
+    made += [f"{_limit_name(name)} in new" for name in sorted(limits[1] - limits[0])]
+    made += [f"{_limit_name(name)} in base" for name in sorted(limits[0] - limits[1])]
+    return made
+
+
+def _sample_clocks(measurement: Measurement) -> float | None:
+    """Median over the trials of the SM clock during samples, MHz."""
+    return _typical(t.sample_clocks_mhz for t in measurement.trials)
+
+
+def _nvml_clocks(measurement: Measurement) -> float | None:
+    """Median over the trials of the SM clock that NVML read, MHz."""
+    return _typical([s.sm_clock_mhz for s in t.states] for t in measurement.trials)
+
+
+def _typical(clocks_by_trial: Iterable[Sequence[float | None]]) -> float | None:
+    known = ([mhz for mhz in clocks if mhz is not None and math.isfinite(mhz)] for clocks in clocks_by_trial)
+    medians = [statistics.median(clocks) for clocks in known if clocks]
+    return statistics.median(medians) if medians else None
+
+
+def _limits(measurement: Measurement) -> set[str]:
+    """What held the clocks back at a reading, or between two of a trial."""
+    found: set[str] = set()
+    for trial in measurement.trials:
+        for state in trial.states:
+            found.update(state.clock_event_reasons or ())
+        found |= _grown(trial)
+    return found - _NO_LIMIT
+
+
+def _grown(trial: TrialResult) -> set[str]:
+    """Limits whose counter was higher at the last reading than at the first."""
+    told = [state.limited_ns for state in sorted(trial.states, key=lambda s: s.time_unix_s) if state.limited_ns]
+    return {name for name, ns in told[-1].items() if ns > told[0].get(name, ns)} if told else set()
+
+
+def _limit_name(name: str) -> str:
+    return name.removeprefix("sw_").replace("_", " ")
+
+
+def _thousands(mhz: float) -> str:
+    return f"{mhz:,.0f}".replace(",", " ")
+
+
+def state_notes(base: Side, new: Side, threshold: float) -> list[str]:
+    """Whether a run's own trials fall into two levels that are further apart than the threshold."""
+    found = find_states(base.logs, new.logs)
+    if found is None or found.step <= math.log1p(threshold):
+        return []
+    where = "both" if found.in_base and found.in_new else "base" if found.in_base else "new"
+    return [f"two states between trials, {100 * math.expm1(found.step):.1f} % apart, in {where}"]
+
+
+def drift_notes(base: Measurement, new: Measurement, threshold: float) -> list[str]:
+    """Runs in whose every trial the second half of the samples lies on the same side of the first, beyond a threshold.
+
+    The median of such a trial is that of a device on its way to somewhere else.
+    """
+    made = []
+    for name, measurement in (("base", base), ("new", new)):
+        steps = [_half_step(t.samples_ns) for t in measurement.trials if len(t.samples_ns) >= FEWEST_DRIFTING + 1]
+        one_way = all(step > 0 for step in steps) or all(step < 0 for step in steps)
+        if len(steps) >= FEWEST_DRIFTING and one_way and abs(statistics.median(steps)) > math.log1p(threshold):
+            made.append(f"drift within trials in {name}: {100 * math.expm1(statistics.median(steps)):+.1f} %")
+    return made
+
+
+def _half_step(samples_ns: Sequence[float]) -> float:
+    """How far the second half's median lies above the first half's, as the logarithm of their ratio."""
+    half = len(samples_ns) // 2
+    return math.log(statistics.median(samples_ns[half:]) / statistics.median(samples_ns[:half]))
+
+
+def trial_notes(base: Side, new: Side) -> list[str]:
+    """Runs with one trial: what a process adds to it is not known from that run."""
+    return [f"one trial in {name}" for name, side in (("base", base), ("new", new)) if len(side.logs) == 1]

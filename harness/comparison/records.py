@@ -1,0 +1,127 @@
+"""What a comparison says: records without code that looks at runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.environment import Group
+from harness.errors import Exit
+from harness.model import Case
+from harness.stats import Interval
+
+Value = str | int | float | bool | None
+"""Of an environment's key."""
+
+
+class Change(StrEnum):
+    """The comparison's word on a case."""
+
+    FAILED = "failed"
+    """Wrong or crashed in the new run."""
+    SLOWER = "slower"
+    """Significantly, and by more than the threshold."""
+    FASTER = "faster"
+    """Significantly, and by more than the threshold."""
+    AMBIGUOUS = "ambiguous"
+    """These trials cannot tell."""
+    SAME = "same"
+    """The whole interval of the ratio lies within the threshold."""
+    NEW = "new"
+    """Figures in the new run only."""
+    GONE = "gone"
+    """Figures in the base run only."""
+    NOT_COMPARABLE = "not comparable"
+    """Something else was measured, or nothing in either run."""
+
+
+COMPARED = frozenset({Change.SLOWER, Change.FASTER, Change.AMBIGUOUS, Change.SAME})
+"""Words on cases that were comparable."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentDifference:
+    """One fact in which two runs differ."""
+
+    key: str
+    """Of `Environment.values`; `build.cuda.flags` and the like for what is kept with a build."""
+    group: Group
+    """Where it belongs."""
+    base: Value
+    """In the base run; None: not known there."""
+    new: Value
+    """In the new run; None: not known there."""
+    unit: str | None = None
+    """Of both."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseChange:
+    """What became of one case."""
+
+    case: Case
+    """As the new run has it, or the base run where the new one lacks it."""
+    change: Change
+    """The word."""
+    threshold: float
+    """Beyond which the case is slower or faster, as a fraction."""
+    reason: str | None = None
+    """Why; None for `slower`, `faster` and `same`, whose figures say it."""
+    base_ns: Interval | None = None
+    """Geometric centre of the base run's trial medians, ns per launch; None without usable samples."""
+    new_ns: Interval | None = None
+    """The same of the new run."""
+    base_trials: int = 0
+    """Trials behind `base_ns`."""
+    new_trials: int = 0
+    """Trials behind `new_ns`."""
+    ratio: Interval | None = None
+    """Time in the new run over time in the base run: above 1 is slower. None unless compared; without ends where
+    both sides have one trial. The interval is of this case alone, not corrected for the table."""
+    p: float | None = None
+    """Of the ratio being 1, two-sided, after Holm's correction over the table; None where it could not be had."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know beside the word, e.g. `kernel changed`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two runs, held against each other."""
+
+    base_id: str
+    """The run compared with."""
+    new_id: str
+    """The run that is judged."""
+    threshold: float
+    """The default threshold, as a fraction."""
+    environment: tuple[EnvironmentDifference, ...]
+    """Differing fields only, in the order of `environment.ENVIRONMENT_KEYS`, then the builds."""
+    attribution: str
+    """What differs, in one line: `driver only`, `same environment`, `several: driver, torch`."""
+    not_comparable: tuple[str, ...]
+    """Why no case of the two runs may be compared; empty: nothing forbids it."""
+    cases: tuple[CaseChange, ...]
+    """In the order of the new run, then what only the base run has."""
+
+    @property
+    def by_group(self) -> dict[Group, tuple[EnvironmentDifference, ...]]:
+        """The environment's differences by group; groups without one are absent."""
+        groups = (group for group in Group if any(each.group is group for each in self.environment))
+        return {group: tuple(each for each in self.environment if each.group is group) for group in groups}
+
+    @property
+    def counts(self) -> dict[Change, int]:
+        """How many cases each word has; every word is there."""
+        found = Counter(each.change for each in self.cases)
+        return {change: found[change] for change in Change}
+
+    @property
+    def exit_code(self) -> Exit:
+        """The highest that applies; 300 slower cases leave with 1, as one does."""
+        counts = self.counts
+        if counts[Change.FAILED]:
+            return Exit.KERNEL
+        if not any(counts[change] for change in COMPARED):
+            return Exit.NOT_COMPARABLE
+        return Exit.SLOWER if counts[Change.SLOWER] else Exit.FINE

@@ -1,0 +1,58 @@
+"""Two states between trials: levels that a case takes by luck, such as where its operands lie."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+GAP = 3.0
+"""The gap between two states is more than this many times the wider of the two."""
+
+FEWEST_IN_STATE = 2
+"""Trials of both runs together; one alone is an outlier."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class States:
+    """Two levels, both of which one run took."""
+
+    step: float
+    """How far they are apart, as a difference of logarithms."""
+    in_base: bool
+    """The base run took both."""
+    in_new: bool
+    """The new run took both."""
+
+
+def find_states(base: Sequence[float], new: Sequence[float]) -> States | None:
+    """The states of a case, from ln(median) by trial; None where there are none.
+
+    Levels that are the two runs themselves may be a change and are none.
+    """
+    logs = sorted([*base, *new])
+    gaps = [later - earlier for earlier, later in pairwise(logs)]
+    widest = max(gaps, default=0.0)
+    if widest == 0:
+        return None
+    cut = gaps.index(widest) + 1
+    low, high = logs[:cut], logs[cut:]
+    apart = widest > GAP * max(low[-1] - low[0], high[-1] - high[0])
+    if not apart or min(len(low), len(high)) < FEWEST_IN_STATE:
+        return None
+    in_base, in_new = (min(side) <= low[-1] < max(side) for side in (base, new))
+    if not in_base and not in_new:
+        return None
+    return States(step=statistics.fmean(high) - statistics.fmean(low), in_base=in_base, in_new=in_new)
+
+
+def chance_of_parting(base_trials: int, new_trials: int) -> float:
+    """At most how likely all trials of one run fall into one of two states and all of the other run into the other.
+
+    qⁿ·(1 − q)ᵐ + (1 − q)ⁿ·qᵐ, each term at the q that makes it largest: 2·(n/(n + m))ⁿ·(m/(n + m))ᵐ.
+    """
+    total = base_trials + new_trials
+    exponent = base_trials * math.log(base_trials / total) + new_trials * math.log(new_trials / total)
+    return min(1.0, 2 * math.exp(exponent))
