@@ -17,7 +17,6 @@ from reports.device_kernels import of, rows_of
 from reports.device_kernels import takeaway as kernels_takeaway
 from reports.figures import BASELINE, Figures, Row
 
-
 SHARE_WIDTH = 6
 """Characters of a column of percentages: nine of them and a kernel's name fill 80."""
 
