@@ -99,6 +99,13 @@ def verify(session: nox.Session) -> None:
 
 
 @nox.session(python=False, default=False)
+def compare(session: nox.Session) -> None:
+    """Say what changed from a run to another, case by case: `nox -s compare -- BASE NEW`."""
+    python = prepare(session, "measure")
+    leave(run(session, [python, "-m", "harness", "compare", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
 def profile(session: nox.Session) -> None:
     """Read hardware counters with Nsight Compute, where it is: `nox -s profile -- --kernel NAME --shape MxK`."""
     python = prepare(session, "measure", nvcc=has_nvidia_gpu())

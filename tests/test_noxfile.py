@@ -32,7 +32,8 @@ def test_every_session_is_listed_with_what_it_does() -> None:
     """`nox -l` is the manual: each session has a docstring."""
     lines = re.findall(r"^[*-] (\w+) -> (.+)$", nox("-l").stdout, flags=re.MULTILINE)
     assert [name for name, _ in lines] == [
-        "bench", "selfcheck", "peers", "tests", "lint", "build", "report", "runs", "verify", "profile",
+        "bench", "selfcheck", "peers", "tests", "lint", "build", "report", "runs", "verify", "compare",
+        "profile",
     ]  # fmt: skip
 
 

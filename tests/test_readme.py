@@ -37,7 +37,7 @@ def test_its_sessions_exist() -> None:
     known = set(re.findall(r"^[*-] (\w+)", nox("-l").stdout, flags=re.MULTILINE))
     named = {name for line in re.findall(r"nox -s (\w+)", README) for name in [line]}
     assert named <= known
-    assert {"bench", "tests", "runs", "report", "verify"} <= named
+    assert {"bench", "tests", "runs", "report", "verify", "compare"} <= named
 
 
 @pytest.mark.parametrize("line", [line for line in commands() if re.match(r"nox -s (bench|peers) --", line)])
@@ -58,7 +58,9 @@ def test_its_profile_is_accepted(line: str) -> None:
     assert result.returncode == 6, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("line", [line for line in commands() if re.match(r"nox -s (runs|report|verify)", line)])
+@pytest.mark.parametrize(
+    "line", [line for line in commands() if re.match(r"nox -s (runs|report|verify|compare)", line)]
+)
 def test_its_commands_on_a_store_work(line: str, tmp_path: Path) -> None:
     """On a store that holds the example under the ref that README names."""
     shutil.copytree(EXAMPLE, tmp_path / "20260101T000000Z-example-000000")
