@@ -35,7 +35,7 @@ def stray_launch(launch: Launch) -> str | None:
 def capture(launches: Sequence[Launch], rounds: int) -> torch.cuda.CUDAGraph:
     """A graph of `rounds` rounds over `launches`, not yet instantiated.
 
-    Captured on the current stream, which is not the default one (`harness.trial` sees to that): a few launches on a
+    Captured on the current stream, which is not the default one (`harness.process` sees to that): a few launches on a
     second stream make every later kernel of the process slower, on an H200 by 0.18 to 0.65 µs in a graph, for good.
     """
     import torch

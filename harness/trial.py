@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import math
 import statistics
 import sys
 import time
@@ -26,7 +25,7 @@ from harness.gate import recheck
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
 from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
 from harness.process import die_with_parent, private_stdout, use_one_stream
-from harness.timing import HEADLINE, NotMeasurable, Timing, timers
+from harness.timing import HEADLINE, NotMeasurable, Timing, refuse_no_time, timers
 from harness.workbench import Workbench
 
 OUT_OF_MEMORY = "out of memory: "
@@ -217,11 +216,12 @@ def checked(timing: Timing) -> Timing:
     """The timing, every sample of which is a time.
 
     Raises:
-        NotMeasurable: there is none, or one is not finite or not above 0: it would come up as a logarithm much later.
+        NotMeasurable: there is none, or one is no time.
     """
-    bad = [ns for ns in timing.samples_ns if not (math.isfinite(ns) and ns > 0)]
-    if bad or not timing.samples:
-        raise NotMeasurable(f"a sample of {bad[0]} ns: wanted a finite time above 0" if bad else "no sample was taken")
+    if not timing.samples:
+        raise NotMeasurable("no sample was taken")
+    for sample in timing.samples:
+        refuse_no_time(sample)
     return timing
 
 

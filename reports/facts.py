@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.environment import ENVIRONMENT_KEYS
 from harness.model import BuildRecord, Run
 from harness.stats import CONFIDENCE
-from harness.timing import MAX_SAMPLES, MIN_SAMPLES, WANTED_ERROR, timers
+from harness.timing import LEAST_SINGLES, MAX_SAMPLES, MIN_SAMPLES, WANTED_ERROR, timers
 from reports import format as fmt
 from reports.figures import Figures
 from reports.tables import Cell, Table, number, table, text
@@ -140,8 +140,8 @@ def method(f: Figures) -> tuple[tuple[str, str], ...]:
     trials = fmt.count(options.trials, "fresh process", "fresh processes")
     stop = (
         f"at most {MAX_SAMPLES} samples a case and trial, until the median is known to ±{fmt.percent(WANTED_ERROR)} "
-        f"within the trial or {options.max_time_s:g}{fmt.NBSP}s are spent; at least {MIN_SAMPLES}, and 100 of single "
-        "launches"
+        f"within the trial or {options.max_time_s:g}{fmt.NBSP}s are spent; at least {MIN_SAMPLES}, and {LEAST_SINGLES} "
+        "of single launches"
     )
     alone = [fmt.name(t) for t in dict.fromkeys(w.timer for w in f.ways if w not in f.charted)]
     if alone:

@@ -28,12 +28,14 @@ MIN_SAMPLES = 10
 MAX_SAMPLES = 200
 """Most samples a case and trial."""
 
+LEAST_SINGLES = 100
+"""Fewest samples of a timer that times one launch: each is one draw of luck, and a clock's ticks make equal ones."""
+
 CHECK_TRIALS = 3
 """Enough for a timer that another is held against."""
 
 WANTED_ERROR = 0.0005
 """Half-width of the median's 95 % interval, as a fraction, at which sampling stops."""
-
 
 MOST_SETTLING_S = 0.3
 """Times that have not settled by then are taken as they come, and said to be unsettled."""
@@ -139,7 +141,6 @@ class Timer:
     """Which workers it is run in."""
     watched: bool = True
     """Whether the device is read through NVML meanwhile."""
-
     most_trials: int | None = None
     """Trials that are enough for it; None: as many as are asked for."""
     one_case_a_process: bool = False
@@ -194,8 +195,7 @@ def draw_samples(
         sample = draw()
         spent = time.perf_counter() - started
         if sample is not None:
-            if not (math.isfinite(sample.ns) and sample.ns > 0):
-                raise NotMeasurable(f"a sample of {sample.ns} ns: wanted a finite time above 0")
+            refuse_no_time(sample)
             samples.append(replace(sample, time_unix_s=began_unix_s))
         if spent > max_time_s and len(samples) >= least:
             return tuple(samples), "time"
@@ -206,6 +206,32 @@ def draw_samples(
         if len(samples) >= least and len(samples) % 5 == 0 and _precise(samples):
             return tuple(samples), "precise"
     return tuple(samples), "count"
+
+
+def refuse_no_time(sample: Sample) -> None:
+    """Raise NotMeasurable unless the sample is finite and above 0: it would come up as a logarithm much later."""
+    if not (math.isfinite(sample.ns) and sample.ns > 0):
+        raise NotMeasurable(f"a sample of {sample.ns} ns: wanted a finite time above 0")
+
+
+def run_each(launches: Sequence[Launch], device: str) -> Launch:
+    """Runs every launch once and waits for `device`: the `rerun` of a timer that calls them one by one."""
+
+    def run() -> None:
+        for launch in launches:
+            launch()
+        waiter(device)()
+
+    return run
+
+
+def waiter(device: str) -> Callable[[], None]:
+    """What waits for all work on `device`; on a CPU there is nothing to wait for."""
+    if not device.startswith("cuda"):
+        return lambda: None
+    import torch
+
+    return torch.cuda.synchronize
 
 
 def settle(draw: Callable[[], Sample | None], *, window: int, within: float) -> bool | None:

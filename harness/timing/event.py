@@ -17,6 +17,7 @@ from harness.model import Cache, Launch
 from harness.problems import COLD_FACTOR
 from harness.sm_clock import NO_CLOCK, NoClock, SmClock, open_clock
 from harness.timing import (
+    LEAST_SINGLES,
     MAX_SAMPLES,
     NotMeasurable,
     Sample,
@@ -24,15 +25,13 @@ from harness.timing import (
     Timing,
     collector_off,
     draw_samples,
+    run_each,
     settle,
     with_clocks,
 )
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-LEAST_SAMPLES = 100
-"""One launch is one draw of luck, and events tick in steps of 32 ns: ten equal samples would be too easily had."""
 
 SETTLING_SAMPLES = 20
 SETTLED_WITHIN = 0.03
@@ -63,14 +62,14 @@ def measure_single(
         read_all()  # what filled the operands left them in the cache, in lines still to be written back
         settled = settle(single.sample, window=SETTLING_SAMPLES, within=SETTLED_WITHIN)
         single.clock = open_clock(MAX_SAMPLES)
-        drawn, stopped = draw_samples(single.sample, max_time_s, least=LEAST_SAMPLES)
+        drawn, stopped = draw_samples(single.sample, max_time_s, least=LEAST_SINGLES)
         samples, unknown = with_clocks(drawn, single.clock)
     return Timing(
         samples=samples,
         launches_per_sample=1,
         kernels_per_launch=None,
         stopped=stopped,
-        rerun=single.run_all,
+        rerun=run_each(launches, device),
         settled=settled,
         unknown=unknown,
     )
@@ -82,7 +81,7 @@ class Single:
     def __init__(self, launches: Sequence[Launch], cache: Cache, flush: Flush | None) -> None:
         import torch
 
-        self._launches, self._rotation = launches, itertools.cycle(launches)
+        self._rotation = itertools.cycle(launches)
         self._hot, self._flush = cache is Cache.HOT, flush
         self._delay_cycles = FIRST_DELAY_CYCLES
         self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -114,14 +113,6 @@ class Single:
         if self._delay_cycles > MOST_DELAY_CYCLES:
             raise NotMeasurable("no delay on the device was long enough to hide the enqueueing of one launch")
         return None
-
-    def run_all(self) -> None:
-        """Every launch once, waited for."""
-        import torch
-
-        for launch in self._launches:
-            launch()
-        torch.cuda.current_stream().synchronize()
 
 
 def reading_flush(device: str) -> Flush:

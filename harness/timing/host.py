@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.model import Cache, Launch
-from harness.timing import Sample, Timer, Timing, collector_off, draw_samples
+from harness.timing import LEAST_SINGLES, Sample, Timer, Timing, collector_off, draw_samples, run_each, waiter
 
 WARM_UP_CALLS = 10
 CALLS = 200
@@ -20,10 +20,7 @@ CALLS = 200
 SAMPLES_WANTED = 10
 """Calls a sample shrink until this many samples fit the budget."""
 
-LEAST_LATENCIES = 100
-"""One call is one draw of luck."""
-
-NO_CLOCK = {"sample_clocks_mhz": "a host timer queues nothing on the device but the launches"}
+NOT_READ = {"sample_clocks_mhz": "a host timer queues nothing on the device but the launches"}
 
 
 def measure_async(launches: Sequence[Launch], cache: Cache, device: str, max_time_s: float) -> Timing:
@@ -44,7 +41,7 @@ def measure_sync(launches: Sequence[Launch], cache: Cache, device: str, max_time
     with collector_off():
         if calls_ns(1) * WARM_UP_CALLS < max_time_s * 1e9:
             calls_ns(WARM_UP_CALLS)
-        samples, stopped = draw_samples(lambda: Sample(ns=calls_ns(1)), max_time_s, least=LEAST_LATENCIES)
+        samples, stopped = draw_samples(lambda: Sample(ns=calls_ns(1)), max_time_s, least=LEAST_SINGLES)
     return _timing(samples, stopped, 1, launches, device)
 
 
@@ -72,28 +69,14 @@ def _call_timer(launches: Sequence[Launch], cache: Cache, device: str) -> Callab
 
 
 def _timing(samples: tuple[Sample, ...], stopped: str, calls: int, launches: Sequence[Launch], device: str) -> Timing:
-    def rerun() -> None:
-        for launch in launches:
-            launch()
-        waiter(device)()
-
     return Timing(
         samples=samples,
         launches_per_sample=calls,
         kernels_per_launch=None,
         stopped=stopped,
-        rerun=rerun,
-        unknown=NO_CLOCK,
+        rerun=run_each(launches, device),
+        unknown=NOT_READ,
     )
-
-
-def waiter(device: str) -> Callable[[], None]:
-    """What waits for all work on `device`; on a CPU there is nothing to wait for."""
-    if not device.startswith("cuda"):
-        return lambda: None
-    import torch
-
-    return torch.cuda.synchronize
 
 
 TIMERS = (

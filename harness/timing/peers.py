@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.model import Cache, Launch
-from harness.timing import Crew, NotMeasurable, Purpose, Sample, Timer, Timing
+from harness.timing import Crew, NotMeasurable, Purpose, Sample, Timer, Timing, run_each
 
 
 def measure_do_bench(
@@ -35,7 +35,7 @@ def measure_do_bench(
 
     with torch.cuda.device(device):
         times_ms = testing.do_bench(launch_next, return_mode="all")
-    return _timing([ms * 1e6 for ms in times_ms], launches)
+    return _timing([ms * 1e6 for ms in times_ms], launches, device)
 
 
 def measure_nvbench(
@@ -57,7 +57,7 @@ def measure_nvbench(
     torch.cuda.synchronize()
     if state.is_skipped or not state.samples:
         raise NotMeasurable(f"NVBench measured nothing: {state.skip_reason or 'it kept no samples'}")
-    return _timing([seconds * 1e9 for seconds in state.samples], launches)
+    return _timing([seconds * 1e9 for seconds in state.samples], launches, device)
 
 
 NVBENCH_NAME = "launch"
@@ -88,20 +88,13 @@ def _installed(module: str, package: str) -> ModuleType:
         raise NotMeasurable(f"{package} is not installed or does not load: {error}") from error
 
 
-def _timing(samples_ns: Sequence[float], launches: Sequence[Launch]) -> Timing:
-    import torch
-
-    def run_all() -> None:
-        for launch in launches:
-            launch()
-        torch.cuda.synchronize()
-
+def _timing(samples_ns: Sequence[float], launches: Sequence[Launch], device: str) -> Timing:
     return Timing(
         samples=tuple(Sample(ns=ns) for ns in samples_ns),
         launches_per_sample=1,
         kernels_per_launch=None,
         stopped="count",
-        rerun=run_all,
+        rerun=run_each(launches, device),
         unknown=dict.fromkeys(("sample_times_unix_s", "sample_clocks_mhz"), "the timer is not ours"),
     )
 
