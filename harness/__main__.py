@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import math
 import sys
 from collections.abc import Iterable
@@ -15,27 +14,22 @@ from rich.table import Column, Table
 
 from harness.compare import THRESHOLD, compare
 from harness.comparison.records import CaseChange, Comparison
-from harness.comparison.text import comparison_json, comparison_text, visible
+from harness.comparison.text import comparison_json, comparison_text
 from harness.errors import CommandError, Exit
 from harness.model import Problem, Run
-from harness.problems import parse_shape
+from harness.problems import parse_shapes
 from harness.store import SELECTORS, Store, load, read_run, store_root, verify
-
-PIPE_WIDTH = 1000
-"""Columns where no terminal says how wide it is: whoever reads ids from a pipe needs them whole."""
+from harness.terminal import PIPE_WIDTH, survive_poor_terminals
+from harness.words import visible
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an ASCII terminal gets ? for what it cannot show
+    survive_poor_terminals()
     options = _parser().parse_args(arguments)
     store = Store(store_root(options.store))
     try:
-        for path in store.recover():
-            sys.stderr.write(f"published what a bench had measured before it was killed: {path}\n")
-        for line in store.kept_aside:
+        for line in store.recovered():
             sys.stderr.write(f"{line}\n")
         if options.command == "runs":
             return _runs(store)
@@ -100,7 +94,7 @@ def _compare(store: Store, options: argparse.Namespace) -> int:
     if options.more:
         named = " ".join(visible(each) for each in options.more)
         raise CommandError(f"compare: wanted two runs, BASE and NEW, found also: {named}", Exit.USAGE)
-    threshold, problems = _threshold(options.threshold), _problems(options.shape)
+    threshold, problems = _threshold(options.threshold), parse_shapes(options.shape)
     folders = [store.resolve(each) for each in (options.base, options.new)]
     base, new = _whole(folders)
     found = _selected(compare(base, new, threshold=threshold), options, problems)
@@ -132,13 +126,6 @@ def _threshold(text: str) -> float:
             f"--threshold: found {text!r}, wanted a fraction from 0 to below 1, such as 0.02 for 2 %", Exit.USAGE
         )
     return value
-
-
-def _problems(shapes: list[str]) -> list[Problem]:
-    try:
-        return [parse_shape(shape) for shape in shapes]
-    except ValueError as error:
-        raise CommandError(str(error), Exit.USAGE) from error
 
 
 def _selected(found: Comparison, options: argparse.Namespace, problems: list[Problem]) -> Comparison:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import CommandError, Exit
 from harness.model import Cache, Layout, Operands, Problem
 from harness.roofline import ITEM_BYTES, least_bytes
 
@@ -47,6 +49,18 @@ def parse_shape(text: str) -> Problem:
     if match is None:
         raise ValueError(f"--shape: found {text!r}, wanted MxK with two whole numbers from 1 on, such as 1024x128")
     return Problem(m=int(match[1]), k=int(match[2]))
+
+
+def parse_shapes(texts: Sequence[str]) -> list[Problem]:
+    """The problems that some `MxK` name, each once, in order.
+
+    Raises:
+        CommandError: one of them is no shape (USAGE).
+    """
+    try:
+        return list(dict.fromkeys(parse_shape(text) for text in texts))
+    except ValueError as error:
+        raise CommandError(str(error), Exit.USAGE) from error
 
 
 def sets_for(problem: Problem, cache: Cache, *, cache_bytes: int, memory_bytes: int) -> int:

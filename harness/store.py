@@ -56,6 +56,11 @@ class Store:
                 self.kept_aside.append(str(kept))
         return [path for path in published if path is not None]
 
+    def recovered(self) -> list[str]:
+        """`recover`, and what to say of it: a line a run, and one a draft that was left where it is."""
+        said = [f"published what a bench had measured before it was killed: {path}" for path in self.recover()]
+        return said + self.kept_aside
+
     def ids(self) -> list[str]:
         """Ids of all published runs, oldest first; also of one that lost its run.json or its sums."""
         return sorted(path.name for path in self.root.glob("[!.]*") if is_run(path))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import CommandError, Exit
 from harness.store import SELECTORS, Store, store_root, verify
+from harness.terminal import survive_poor_terminals
 from reports.packages import require_page_packages
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. An error is one line on stderr."""
-    _survive_poor_terminals()
+    survive_poor_terminals()
     options = _parser().parse_args(arguments)
     try:
         code: int = options.command(options)
@@ -33,19 +33,10 @@ def page_path(folder: Path) -> Path:
     return named.parent / "reports" / f"{named.name}.html"
 
 
-def _survive_poor_terminals() -> None:
-    """What a terminal's encoding lacks, such as µ, becomes a question mark and no error."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
 def _run(options: argparse.Namespace) -> int:
     """The table needs no package of the page's, so it comes first; a run that was changed gets neither."""
     store = Store(store_root(options.store))
-    for path in store.recover():
-        sys.stderr.write(f"published what a bench had measured before it was killed: {path}\n")
-    for line in store.kept_aside:
+    for line in store.recovered():
         sys.stderr.write(f"{line}\n")
     folder = store.resolve(options.run)
     verify(folder)

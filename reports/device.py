@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from harness.model import DeviceState
 from harness.throttling import CLOCK_OFF, reference_clock_mhz
+from harness.words import significant
 from reports import format as fmt
 from reports.figures import Figures, Row
 from reports.held_back import HARMLESS_REASONS, counted_limits, held_ns, reason_in_words, value_range, watched_s
@@ -183,7 +184,7 @@ def _counters_note(f: Figures, held: dict[str, int]) -> str:
 
 
 def _milliseconds(ns: int) -> str:
-    return fmt.significant(ns / 1e6, 3)
+    return significant(ns / 1e6, 3)
 
 
 def _by_place(f: Figures) -> Table:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from harness.kernel_names import short_name
 from harness.model import Cache, DeviceKernel, Problem, Role
+from harness.words import THIN
 from reports import format as fmt
 from reports.figures import BASELINE, Figures, Row
 from reports.tables import Cell, Table, number, table, text
@@ -120,4 +121,4 @@ def _lines(row: Row, names: Sequence[str]) -> list[list[Cell | str]]:
 
 
 def _known(value: int | None) -> Cell:
-    return Cell(text="unknown", mark="quiet") if value is None else Cell(text=f"{value:,}".replace(",", fmt.THIN))
+    return Cell(text="unknown", mark="quiet") if value is None else Cell(text=f"{value:,}".replace(",", THIN))

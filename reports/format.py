@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import unicodedata
 from datetime import datetime
 
 from harness.model import Problem
 from harness.stats import Interval
-
-THIN = "\N{NARROW NO-BREAK SPACE}"
-"""Between digits in groups of three."""
+from harness.words import LONGEST_LINE, LONGEST_NAME, THIN, problem_in_words, significant, visible
 
 NBSP = "\N{NO-BREAK SPACE}"
 """Between a number and its unit."""
@@ -18,18 +14,7 @@ NBSP = "\N{NO-BREAK SPACE}"
 NONE = "–"
 """Stands where a figure has no meaning, such as the interval of one trial."""
 
-LONGEST_NAME = 80
-LONGEST_LINE = 400
 LONGEST_CODE = 4000
-
-
-def significant(value: float, digits: int = 4) -> str:
-    """`value` with `digits` digits, of them at most all but one behind the point: 0.690, 1.723, 17.20, 1 014."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    before = math.floor(math.log10(abs(value))) + 1
-    decimals = min(digits - 1, max(0, digits - before))
-    return f"{value:,.{decimals}f}".replace(",", THIN)
 
 
 def microseconds_figure(ns: float) -> str:
@@ -181,17 +166,17 @@ def listing(parts: list[str]) -> str:
 
 def name(text: str) -> str:
     """A name fit to be shown: what has no glyph is written as its code, and a long one loses its middle."""
-    return _visible(text, LONGEST_NAME)
+    return visible(text, LONGEST_NAME)
 
 
 def line(text: str) -> str:
     """A line of text fit to be shown, as `name` but longer."""
-    return _visible(text, LONGEST_LINE)
+    return visible(text, LONGEST_LINE)
 
 
 def code(text: str) -> str:
     """A demangled name, which is long, fit to be shown."""
-    return _visible(text, LONGEST_CODE)
+    return visible(text, LONGEST_CODE)
 
 
 def extents(of: tuple[int, ...]) -> str:
@@ -202,21 +187,4 @@ def extents(of: tuple[int, ...]) -> str:
 
 def problem(which: Problem) -> str:
     """A problem's short name with all that differs from a plain float32 GEMV: `1024×128`, `64×64, float16`."""
-    shape = which.label.replace("x", "×")
-    layout = which.layout
-    extras = [which.dtype] if which.dtype != "float32" else []
-    extras += [f"{layout.order}-major"] if layout.order != "row" else []
-    extras += [f"row stride {layout.row_stride}"] if layout.row_stride is not None else []
-    extras += [f"first element {layout.first_element}"] if layout.first_element else []
-    extras += [f"seed {which.seed}"] if which.seed else []
-    return ", ".join([shape, *extras])
-
-
-def _visible(text: str, longest: int) -> str:
-    """Control, zero-width and direction characters can hide or reorder what is around them: show their codes."""
-    if len(text) > longest:
-        text = f"{text[: longest // 2]}…{text[-(longest // 2 - 1) :]}"
-    return "".join(f"⟨{ord(c):04X}⟩" if unicodedata.category(c) in _WITHOUT_GLYPH else c for c in text)
-
-
-_WITHOUT_GLYPH = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return problem_in_words(which)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from harness.model import Cache, Problem, Role, Word
 from harness.timing import Purpose, timers
+from harness.words import significant
 from reports import format as fmt
 from reports.figures import BASELINE, Figures, Row, Way, purpose_of
 from reports.launch_rate import REFERENCE_SHAPES
@@ -109,7 +110,7 @@ def _timers(f: Figures) -> Table:
     rows: list[list[Cell | str]] = []
     for timer in dict.fromkeys(way.timer for way in ways(f)):
         seconds = seconds_a_case(f, timer)
-        spent = Cell(text="unknown", mark="quiet") if seconds is None else fmt.significant(seconds, 3)
+        spent = Cell(text="unknown", mark="quiet") if seconds is None else significant(seconds, 3)
         whose = "another project's" if purpose_of(timer) is Purpose.PEER else ""
         own = [row for row in (*f.rows, *f.peers) if row.way.timer == timer]
         trials = max((len(row.measurement.trials) for row in own), default=0)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from harness.kernel_names import short_name
 from harness.model import Check
+from harness.words import significant
 from reports import format as fmt
 from reports import selfcheck as checks
 from reports import side_by_side as beside
@@ -47,7 +48,7 @@ def _timers(f: Figures) -> Iterator[RenderableType]:
         shown.add_row(Text(fmt.problem(problem)), *(_median(rows.get((BASELINE, problem, way))) for way in ways))
     seconds = [beside.seconds_a_case(f, way.timer) for way in ways]
     if any(each is not None for each in seconds):
-        spent = [fmt.NONE if each is None else fmt.significant(each, 3) for each in seconds]
+        spent = [fmt.NONE if each is None else significant(each, 3) for each in seconds]
         shown.add_row(Text("s a case", style="dim"), *(Text(each, style="dim") for each in spent))
     yield shown
     missing = [row for way in ways for p in f.problems if (row := rows.get((BASELINE, p, way))) and not row.summary]

@@ -76,9 +76,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     progress = Progress(request.config, total=total)
     store = Store(selection.store)
     try:
-        for path in store.recover():
-            progress.say(f"published what an earlier bench had measured before it was killed: {path}")
-        for line in store.kept_aside:
+        for line in store.recovered():
             progress.say(line)
         with Bench(registry=registry, store=store, options=selection.options, on_measured=progress.measured) as started:
             request.config.stash[BENCH] = started

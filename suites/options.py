@@ -18,7 +18,7 @@ from harness.device import Usability, gpu_status, installed_torch
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Kernel, Options, Problem
 from harness.nvml import Nvml
-from harness.problems import parse_shape
+from harness.problems import parse_shapes
 from harness.store import check_ref_name, store_root
 from harness.timing import Purpose, Timer, timers
 
@@ -98,7 +98,7 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
     option = config.option
     if option.ref is not None:
         check_ref_name(option.ref)
-    chosen, problems = _kernels(option.kernel, kernels), _problems(option.shape)
+    chosen, problems = _kernels(option.kernel, kernels), tuple(parse_shapes(option.shape)) or None
     device = _device(option.device)
     _refuse_additions(option, device)
     quick = bool(option.quick)
@@ -118,7 +118,7 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
         store=store_root(option.store),
         ref=option.ref,
         path_file=Path(option.path_file) if option.path_file else None,
-        notes=_notes(option),
+        notes=tuple(f"{each.name} is not measured: pip install {each.package}" for each in _missing_peers(option)),
     )
 
 
@@ -171,16 +171,25 @@ def _timers(option: Any, device: str) -> tuple[str, ...]:
                 f"--timer: {name} does not work on {device}, wanted one of: {', '.join(usable)}", Exit.USAGE
             )
     added = {Purpose.CHECK: option.selfcheck, Purpose.PEER: option.peers}
-    missing = _missing_peers() if option.peers else ()
+    missing = _missing_peers(option)
     others = [timer.name for timer in timers().values() if added.get(timer.purpose) and timer not in missing]
     chosen = _choose("--timer", option.timer, usable)
     headline_alone = option.quick and not option.timer and not others
     return (*(chosen[:1] if headline_alone else chosen), *others)
 
 
-def _missing_peers() -> tuple[Timer, ...]:
-    """Other projects' timers that are not installed here."""
-    return tuple(timer for timer in timers().values() if timer.module and not is_installed(timer.module))
+def _missing_peers(option: Any) -> list[Timer]:
+    """Other projects' timers that are wanted and not installed here.
+
+    Raises:
+        CommandError: none is (INFRASTRUCTURE).
+    """
+    peers = [timer for timer in timers().values() if timer.purpose is Purpose.PEER and option.peers]
+    missing = [timer for timer in peers if not is_installed(timer.module or timer.name)]
+    if missing and missing == peers:
+        packages = " ".join(timer.package or timer.name for timer in peers)
+        raise CommandError(f"--peers: none is installed: pip install {packages}", Exit.INFRASTRUCTURE)
+    return missing
 
 
 def is_installed(module: str) -> bool:
@@ -189,12 +198,6 @@ def is_installed(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # the package around it is missing
         return False
-
-
-def _notes(option: Any) -> tuple[str, ...]:
-    """What of the command line will not be measured, a line each."""
-    missing = _missing_peers() if option.peers else ()
-    return tuple(f"{timer.name} is not measured: pip install {timer.package}" for timer in missing)
 
 
 def _caches(option: Any) -> tuple[Cache, ...]:
@@ -216,17 +219,6 @@ def _refuse_additions(option: Any, device: str) -> None:
             code = Exit.USAGE if option.device else Exit.INFRASTRUCTURE
             why = "--device cpu" if option.device else gpu_status(Nvml.open(), installed_torch()).reason
             raise CommandError(f"--{name}: needs a GPU, and this would run on the CPU: {why}", code)
-    peers = [timer.package for timer in timers().values() if timer.purpose is Purpose.PEER]
-    if option.peers and len(_missing_peers()) == len(peers):
-        wanted = " ".join(package or "" for package in peers)
-        raise CommandError(f"--peers: none is installed: pip install {wanted}", Exit.INFRASTRUCTURE)
-
-
-def _problems(shapes: Sequence[str]) -> tuple[Problem, ...] | None:
-    try:
-        return tuple(dict.fromkeys(parse_shape(shape) for shape in shapes)) or None
-    except ValueError as error:
-        raise CommandError(str(error), Exit.USAGE) from error
 
 
 def _number(option: str, text: str | None, default: float, least: float, most: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -17,6 +16,7 @@ from harness.comparison.records import CaseChange, Change, Comparison, Environme
 from harness.errors import Exit
 from harness.model import Case
 from harness.stats import Interval
+from harness.words import LONGEST_LINE, problem_in_words, significant, visible
 
 FOLDED = (Change.NOT_COMPARABLE, Change.SAME)
 """Counted in one line: they have nothing to read in a table of changes."""
@@ -41,10 +41,8 @@ MOST_LINES = 20
 MOST_CASES = 2
 """Named in one such line; more are counted, unless all are asked for."""
 
-LONGEST_NAME, LONGEST_LINE = 80, 400
 JSON_SCHEMA_VERSION = 1
 
-_WITHOUT_GLYPH = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _NONE = "–"
 
 
@@ -75,13 +73,6 @@ def comparison_json(found: Comparison) -> str:
         "exit_means": EXIT_MEANS[found.exit_code],
     }
     return json.dumps(_finite(data), indent=1, allow_nan=False)
-
-
-def visible(text: str, longest: int = LONGEST_NAME) -> str:
-    """`text` fit to be shown: what has no glyph is written as its code, and a long one loses its middle."""
-    if len(text) > longest:
-        text = f"{text[: longest // 2]}…{text[-(longest // 2 - 1) :]}"
-    return "".join(f"⟨{ord(c):04X}⟩" if unicodedata.category(c) in _WITHOUT_GLYPH else c for c in text)
 
 
 def _finite(value: Any) -> Any:
@@ -143,7 +134,7 @@ def _table(cases: Iterable[CaseChange]) -> Table:
     for each in cases:
         style = STYLES.get(each.change, "")
         table.add_row(
-            Text(_problem(each.case)),
+            Text(problem_in_words(each.case.problem)),
             Text(visible(each.case.kernel)),
             Text(f"{visible(each.case.timer)} {each.case.cache}"),
             Text(_microseconds(each.base_ns)),
@@ -152,17 +143,6 @@ def _table(cases: Iterable[CaseChange]) -> Table:
             Text(each.change, style=style),
         )
     return table
-
-
-def _problem(case: Case) -> str:
-    """Its shape with whatever differs from a plain float32 GEMV."""
-    problem, layout = case.problem, case.problem.layout
-    extras = [visible(problem.dtype)] if problem.dtype != "float32" else []
-    extras += [f"{visible(layout.order)}-major"] if layout.order != "row" else []
-    extras += [f"row stride {layout.row_stride}"] if layout.row_stride is not None else []
-    extras += [f"first element {layout.first_element}"] if layout.first_element else []
-    extras += [f"seed {problem.seed}"] if problem.seed else []
-    return ", ".join([problem.label.replace("x", "×"), *extras])
 
 
 def _microseconds(ns: Interval | None) -> str:
@@ -180,8 +160,7 @@ def _figure(value: float) -> str:
     """Four digits, at most three of them behind the point: 0.690, 1.723, 17.20, 1 014."""
     if not 0.001 <= value < 1e6:
         return f"{value:.2g}"
-    before = math.floor(math.log10(value)) + 1
-    return f"{value:,.{min(3, max(0, 4 - before))}f}".replace(",", " ")
+    return significant(value, thousands=" ")
 
 
 def _folded(found: Comparison, *, every: bool) -> Iterator[Text]:
@@ -218,7 +197,7 @@ def _cases(cases: list[Case], *, every: bool) -> str:
 
 
 def _name(case: Case) -> str:
-    return f"{visible(case.kernel)} {_problem(case)} {visible(case.timer)} {case.cache}"
+    return f"{visible(case.kernel)} {problem_in_words(case.problem)} {visible(case.timer)} {case.cache}"
 
 
 def _summary(found: Comparison) -> Iterator[Text]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import csv
 import importlib
-import io
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,16 +23,14 @@ from harness.ncu.output import METRICS, ProfiledKernel
 from harness.ncu.table import CAPTION, LEAST_WIDTH, notes, table
 from harness.ncu.target import ways
 from harness.nvml import Nvml
-from harness.problems import parse_shape
+from harness.problems import parse_shapes
 from harness.roofline import least_bytes
+from harness.terminal import PIPE_WIDTH, survive_poor_terminals
 
 DEVICE = "cuda:0"
 """CUDA_VISIBLE_DEVICES says which GPU that is."""
 
 DEFAULT_SHAPE = "4096x4096"
-
-PIPE_WIDTH = 1000
-"""Columns where no terminal says how wide it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +47,7 @@ class Profile:
 
 def main(arguments: list[str] | None = None) -> int:
     """Profile what the arguments name; the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an ASCII terminal gets ? for what it cannot show
+    survive_poor_terminals()
     options = _parser().parse_args(arguments)
     try:
         return _profile(options)
@@ -66,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _profile(options: argparse.Namespace) -> int:
     registry = importlib.import_module(options.registry)
     kernels = _kernels(options.kernel, registry.kernels())
-    problems = _problems(options.shape)
+    problems = parse_shapes(options.shape or [DEFAULT_SHAPE])
     if options.csv is not None and not options.csv.absolute().parent.is_dir():
         raise CommandError(f"--csv: found {str(options.csv)!r}, wanted a file in a folder that exists", Exit.USAGE)
     pairs = [(kernel, problem) for problem in problems for kernel in kernels]
@@ -116,13 +111,6 @@ def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> list[Kerne
     if wanted:
         return [kernel for kernel in kernels.values() if kernel.name in wanted]
     return [kernel for kernel in kernels.values() if kernel.role is Role.GEMV and "cuda" in kernel.devices]
-
-
-def _problems(shapes: Sequence[str]) -> list[Problem]:
-    try:
-        return list(dict.fromkeys(parse_shape(shape) for shape in shapes or [DEFAULT_SHAPE]))
-    except ValueError as error:
-        raise CommandError(str(error), Exit.USAGE) from error
 
 
 def _supported(kernel: Kernel, problem: Problem) -> bool:

@@ -1,0 +1,47 @@
+"""Numbers and names in words fit to be shown, on a terminal as on a page."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+from harness.model import Problem
+
+THIN = "\N{NARROW NO-BREAK SPACE}"
+"""Between digits in groups of three."""
+
+LONGEST_NAME = 80
+LONGEST_LINE = 400
+"""In characters."""
+
+_WITHOUT_GLYPH = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def significant(value: float, digits: int = 4, *, thousands: str = THIN) -> str:
+    """`value` with `digits` digits, of them at most all but one behind the point: 0.690, 1.723, 17.20, 1 014."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    before = math.floor(math.log10(abs(value))) + 1
+    decimals = min(digits - 1, max(0, digits - before))
+    return f"{value:,.{decimals}f}".replace(",", thousands)
+
+
+def problem_in_words(problem: Problem) -> str:
+    """Its shape with all that differs from a plain float32 GEMV: `1024×128`, `64×64, float16`."""
+    layout = problem.layout
+    extras = [visible(problem.dtype)] if problem.dtype != "float32" else []
+    extras += [f"{visible(layout.order)}-major"] if layout.order != "row" else []
+    extras += [f"row stride {layout.row_stride}"] if layout.row_stride is not None else []
+    extras += [f"first element {layout.first_element}"] if layout.first_element else []
+    extras += [f"seed {problem.seed}"] if problem.seed else []
+    return ", ".join([problem.label.replace("x", "×"), *extras])
+
+
+def visible(text: str, longest: int = LONGEST_NAME) -> str:
+    """`text` fit to be shown, its middle left out where it is long.
+
+    Control, zero-width and direction characters can hide or reorder what is around them: they show as their codes.
+    """
+    if len(text) > longest:
+        text = f"{text[: longest // 2]}…{text[-(longest // 2 - 1) :]}"
+    return "".join(f"⟨{ord(c):04X}⟩" if unicodedata.category(c) in _WITHOUT_GLYPH else c for c in text)
