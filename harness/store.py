@@ -186,6 +186,16 @@ def load(folder: Path) -> Run:
     return replace(run, measurements=measurements)
 
 
+def load_whole(folder: Path) -> Run:
+    """`load`, after every file was checked against its sum.
+
+    Raises:
+        CommandError: as `verify` and `load` say (RUN).
+    """
+    verify(folder)
+    return load(folder)
+
+
 def read_run(folder: Path) -> Run:
     """run.json alone: the run without its samples and device states.
 
@@ -244,4 +254,4 @@ def _read_table(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path)
 
 
-__all__ = ["Store", "check_ref_name", "load", "new_run_id", "read_run", "store_root", "verify"]
+__all__ = ["Store", "check_ref_name", "load", "load_whole", "new_run_id", "read_run", "store_root", "verify"]

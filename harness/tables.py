@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from harness.model import DeviceState, Measurement, TrialResult
+from harness.model import DeviceState, Digest, Measurement, TrialResult
 from harness.throttling import reference_clock_mhz, throttled
 
 SAMPLES, STATES = "samples.parquet", "device_states.parquet"
@@ -48,13 +49,34 @@ def tables(measurements: Sequence[Measurement]) -> dict[str, pd.DataFrame]:
 
 
 def without_tables(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """The measurements without what the tables hold."""
+    """The measurements without what the tables hold, and with a digest of each trial's samples instead."""
     bare: dict[str, Any] = {"samples_ns": (), "sample_times_unix_s": (), "sample_clocks_mhz": (), "states": ()}
-    return tuple(replace(m, trials=tuple(replace(trial, **bare) for trial in m.trials)) for m in measurements)
+    reference_mhz = reference_clock_mhz(measurements)
+
+    def slim(trial: TrialResult) -> TrialResult:
+        return replace(trial, digest=digest(trial, reference_mhz), **bare)
+
+    return tuple(replace(m, trials=tuple(map(slim, m.trials))) for m in measurements)
+
+
+def digest(trial: TrialResult, reference_mhz: float | None) -> Digest | None:
+    """What is kept beside the record of a trial's samples; None where it has none.
+
+    Args:
+        trial: with its samples and states.
+        reference_mhz: of the whole run, as `throttling.reference_clock_mhz` gives it.
+    """
+    if not trial.samples_ns:
+        return None
+    held_back = sum(limit is not None for limit in throttled(trial, reference_mhz))
+    median_ns = statistics.median(trial.samples_ns)
+    return Digest(count=len(trial.samples_ns), median_ns=median_ns, throttled=held_back)
 
 
 def with_tables(measurements: Sequence[Measurement], frames: Mapping[str, pd.DataFrame]) -> tuple[Measurement, ...]:
-    """The measurements with what the tables hold; a run of before a column existed lacks its values.
+    """The measurements with what the tables hold instead of digests.
+
+    A run of before a column existed lacks its values.
 
     Raises:
         KeyError, ValueError: a table is not what `tables` makes.
@@ -64,7 +86,7 @@ def with_tables(measurements: Sequence[Measurement], frames: Mapping[str, pd.Dat
     def filled(case_id: str, trial: TrialResult) -> TrialResult:
         key = (case_id, trial.trial)
         found = _sample_fields(samples[key]) if key in samples else {}
-        return replace(trial, **found, states=_states(states[key]) if key in states else ())
+        return replace(trial, **found, digest=None, states=_states(states[key]) if key in states else ())
 
     return tuple(replace(m, trials=tuple(filled(m.case.id, trial) for trial in m.trials)) for m in measurements)
 

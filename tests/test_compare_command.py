@@ -192,7 +192,7 @@ def test_wrong_usage_is_one_line(command: Any, arguments: list[str], line: str) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"), [(["base"], "required: NEW\n"), ([], "required: BASE, NEW\n"), (["--no"], "required: BASE")]
+    ("arguments", "words"), [(["base"], "required: NEW; "), ([], "required: BASE, NEW; "), (["--no"], "required: BASE")]
 )
 def test_two_runs_are_needed(command: Any, arguments: list[str], words: str) -> None:
     """Code 2; the one that is missing is named."""
@@ -239,7 +239,7 @@ def test_an_interrupt_leaves_with_130(command: Any, monkeypatch: pytest.MonkeyPa
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("harness.__main__.verify", interrupt)
+    monkeypatch.setattr("harness.commands.compare.load_whole", interrupt)
     assert command("base", "fine").code == 130
 
 

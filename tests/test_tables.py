@@ -6,6 +6,7 @@ Every table goes through its file: what Parquet makes of gaps and categories is 
 from __future__ import annotations
 
 import json
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +69,19 @@ def test_what_is_written_comes_back(tmp_path: Path) -> None:
     assert {type(value) for value in (*first.samples_ns, *first.sample_times_unix_s)} == {float}
 
 
+def test_a_record_without_samples_says_what_they_come_to() -> None:
+    """Readers of many runs need no more; beside samples a digest would say it twice."""
+    for whole, bare in zip(WHOLE, without_tables(WHOLE), strict=True):
+        for trial, slim in zip(whole.trials, bare.trials, strict=True):
+            assert trial.digest is None
+            if not trial.samples_ns:
+                assert slim.digest is None
+                continue
+            assert slim.digest is not None
+            assert slim.digest.count == len(trial.samples_ns)
+            assert slim.digest.median_ns == statistics.median(trial.samples_ns)
+
+
 def test_a_record_without_tables_has_none_of_their_content() -> None:
     """It would be on disk twice."""
     bare = without_tables(WHOLE)
@@ -113,6 +127,8 @@ def test_throttled_samples_are_marked(tmp_path: Path) -> None:
     measurements = (measurement(held, free), unknown)
     marks = through_files(measurements, tmp_path)[SAMPLES]["throttled"].astype(object)
     assert list(marks.where(marks.notna(), None)) == [None, "sw_power_cap", "sm_clock", *[None] * 6]
+    digests = [trial.digest for trial in without_tables(measurements)[0].trials]
+    assert [digest and digest.throttled for digest in digests] == [2, 0]
     assert back(measurements, tmp_path) == measurements
 
 

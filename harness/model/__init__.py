@@ -6,7 +6,7 @@ Unknown is None, and the record that owns the field says why in `unknown`.
 
 from harness.model.case import Cache, Case, Kernel, Launch, Layout, Operands, Problem, Role, supports_everything
 from harness.model.record import SCHEMA_VERSION, Record, RecordError
-from harness.model.result import Check, DeviceKernel, DeviceState, Measurement, TrialResult, Verdict, Word
+from harness.model.result import Check, DeviceKernel, DeviceState, Digest, Measurement, TrialResult, Verdict, Word
 from harness.model.run import BuildRecord, Environment, KernelResources, Options, Run
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Check",
     "DeviceKernel",
     "DeviceState",
+    "Digest",
     "Environment",
     "Kernel",
     "KernelResources",

@@ -75,6 +75,18 @@ class DeviceKernel(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Digest(Record):
+    """What run.json says of a trial's samples, which are in samples.parquet: enough for a history of many runs."""
+
+    count: int
+    """Samples; at least one."""
+    median_ns: float
+    """Their median, ns per launch."""
+    throttled: int
+    """Of them, those during which a limit held the clocks back."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrialResult(Record):
     """What one worker process measured of a case."""
 
@@ -106,6 +118,8 @@ class TrialResult(Record):
     """Median ns per launch at each placement of the operands, where the timer times them one by one."""
     device_kernels: tuple[DeviceKernel, ...] = ()
     """What one launch starts on the device, in order; of the profiler only."""
+    digest: Digest | None = None
+    """In run.json, of the samples that are not in it; None beside samples, or where there are none."""
     unknown: dict[str, str] = field(default_factory=dict)
     """Why a field above is empty or holds None, by its name."""
     states: tuple[DeviceState, ...] = ()

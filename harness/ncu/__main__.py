@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from harness.command_line import PIPE_WIDTH, survive_poor_terminals
 from harness.device import Usability, gpu_status, installed_torch
 from harness.errors import CommandError, Exit
 from harness.model import Kernel, Problem, Role
@@ -25,7 +26,6 @@ from harness.ncu.target import ways
 from harness.nvml import Nvml
 from harness.problems import parse_shapes
 from harness.roofline import least_bytes
-from harness.terminal import PIPE_WIDTH, survive_poor_terminals
 
 DEVICE = "cuda:0"
 """CUDA_VISIBLE_DEVICES says which GPU that is."""
