@@ -106,6 +106,14 @@ def compare(session: nox.Session) -> None:
 
 
 @nox.session(python=False, default=False)
+def power(session: nox.Session) -> None:
+    """Say how often compare is wrong, from runs with many trials: `nox -s power -- RUN`; default: those kept here."""
+    python = prepare(session, "measure")
+    kept = sorted(str(path) for path in Path("examples/power").iterdir())
+    leave(run(session, [python, "-m", "harness", "power", *(session.posargs or kept)]))
+
+
+@nox.session(python=False, default=False)
 def profile(session: nox.Session) -> None:
     """Read hardware counters with Nsight Compute, where it is: `nox -s profile -- --kernel NAME --shape MxK`."""
     python = prepare(session, "measure", nvcc=has_nvidia_gpu())

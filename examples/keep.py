@@ -39,6 +39,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", help="a path, an id or its start, latest, a ref")
     parser.add_argument("name", help="folder and page to make in examples/")
+    parser.add_argument(
+        "--lean", action="store_true", help="without a page and pytest-benchmark.json, which holds the same samples"
+    )
     parser.add_argument("--store", help="folder of runs (default: SGEMV_STORE, else artifacts/)")
     options = parser.parse_args()
     try:
@@ -55,9 +58,13 @@ def main() -> int:
     for path in target.rglob("*"):
         if path.suffix in TEXTS:
             path.write_text(without_machine(path.read_text(encoding="utf-8"), named), encoding="utf-8")
+    if options.lean:
+        (target / "pytest-benchmark.json").unlink(missing_ok=True)
     write_sums(target)
     derive(target)
-    sys.stdout.write(f"{target}\n{write_run_page(target, target.with_suffix('.html'))}\n")
+    sys.stdout.write(f"{target}\n")
+    if not options.lean:
+        sys.stdout.write(f"{write_run_page(target, target.with_suffix('.html'))}\n")
     return 0
 
 

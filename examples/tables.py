@@ -13,7 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from harness.model import Cache, Measurement, Problem, Role, Run  # noqa: E402 - the project is found only now
+from harness.commands.power import rows  # noqa: E402 - the project is found only now
+from harness.comparison.power import power  # noqa: E402
+from harness.model import Cache, Measurement, Problem, Role, Run  # noqa: E402
 from harness.stats import Interval, summarize  # noqa: E402
 from harness.store import load  # noqa: E402
 from harness.timing import Purpose, timers  # noqa: E402
@@ -23,7 +25,8 @@ from reports.selfcheck import asked  # noqa: E402
 from reports.side_by_side import seconds_a_case  # noqa: E402
 
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "measuring.md")
-EXAMPLE = ROOT / "examples" / "h200"
+EXAMPLES = ROOT / "examples"
+EXAMPLE = EXAMPLES / "h200"
 HEADLINE_COLD = Way(timer="graph", cache=Cache.COLD)
 KERNELS = (BASELINE, "sgemv_k128_f32x4")
 SHORT, FEW_ROWS, SQUARE, LONG = (Problem(m=m, k=k) for m, k in ((1024, 128), (8, 4096), (4096, 4096), (32000, 4096)))
@@ -86,12 +89,33 @@ def dirty_lines() -> Iterator[Row]:
     yield from _beside("event-read", "event-memset", ("emptied by reading", "by writing"), (SHORT, SQUARE, LONG))
 
 
+def peers() -> Iterator[Row]:
+    """A kernel by our timers and by other projects', and what a case and trial takes."""
+    names = ("graph", "profiler", "event", "do_bench", "nvbench")
+    yield "kernel, problem", *(f"`{name}`" for name in names)
+    run = load(EXAMPLES / "h200-peers")
+    found = {(m.case.kernel, m.case.problem, *_way(m)): m for m in run.measurements}
+    empty = next(m.case for m in run.measurements if m.case.role is Role.FLOOR)
+    for problem, kernel in ((empty.problem, empty.kernel), *((p, k) for p in (SHORT, SQUARE) for k in KERNELS)):
+        title = "an empty kernel" if kernel == empty.kernel else f"`{kernel}` {fmt.problem(problem)}"
+        yield title, *(fmt.microseconds_pm(_median(found[kernel, problem, name, Cache.COLD])) for name in names)
+    seconds = [seconds_a_case(figures(run), name) for name in names]
+    yield "seconds timing a case and trial", *(fmt.NONE if each is None else f"{each:.2f}" for each in seconds)
+
+
+def rates() -> Iterator[Row]:
+    """How often the words of a comparison are wrong."""
+    return rows(power([load(folder) for folder in sorted((EXAMPLES / "power").iterdir())]))
+
+
 TABLES: dict[str, Callable[[], Iterator[Row]]] = {
     "speed": speed,
     "floors": floors,
     "checks": checks,
     "two streams": two_streams,
     "dirty lines": dirty_lines,
+    "peers": peers,
+    "rates": rates,
 }
 
 

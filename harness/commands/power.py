@@ -1,0 +1,70 @@
+"""Measure what the words of `compare` are worth: false alarms and planted slowdowns, from runs with many trials."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Column, Table
+
+from harness.command_line import PIPE_WIDTH
+from harness.comparison.power import TRIALS, Null, Planted, Power, power
+from harness.comparison.records import Change
+from harness.errors import CommandError, Exit
+from harness.store import SELECTORS, Store, load_whole
+from harness.words import LONGEST_LINE, visible
+
+HELP = "false alarms and slowdowns found, from runs with many trials"
+
+Row = tuple[str, str, str, str]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which runs, and how many trials a group."""
+    parser.add_argument("run", nargs="+", metavar="RUN", help=SELECTORS)
+    parser.add_argument("--trials", metavar="N", default=str(TRIALS), help=f"in each group (default: {TRIALS})")
+
+
+def run(store: Store, options: argparse.Namespace) -> int:
+    """The rates, a line each."""
+    if not options.trials.isdecimal() or not 2 <= int(options.trials) <= 1000:
+        raise CommandError(f"--trials: found {options.trials!r}, wanted a whole number from 2 to 1000", Exit.USAGE)
+    runs = [load_whole(folder) for folder in dict.fromkeys(store.resolve(each) for each in options.run)]
+    for number, each in enumerate(runs, start=1):
+        sys.stdout.write(f"run {number}: {visible(each.id, LONGEST_LINE)}, {each.options.trials} trials\n")
+    found = power(runs, trials=int(options.trials))
+    head, *body = rows(found)
+    table = Table(*(Column(name, overflow="fold") for name in head), box=None, pad_edge=False)
+    for row in body:
+        table.add_row(*row)
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False, markup=False, emoji=False)
+    console.print(table)
+    return Exit.FINE
+
+
+def rows(found: Power) -> Iterator[Row]:
+    """The rates as text: a head, then what was compared, what was counted, how often, and the case that did worst."""
+    groups = f"{found.trials} against {found.trials} trials"
+    yield groups, "counted", "found", "most by one case, or least"
+    numbers = {null.base_id: number for number, null in enumerate(found.nulls, start=1) if null.base_id == null.new_id}
+    for null in found.nulls:
+        both = " against ".join(
+            f"run {number}" for number in dict.fromkeys((numbers[null.base_id], numbers[null.new_id]))
+        )
+        for change, count in ((Change.SLOWER, null.slower), (Change.FASTER, null.faster)):
+            yield f"{both}, nothing changed", f"tables with any `{change}`", f"{count} of {null.tables}", _named(null)
+    for planted in found.planted:
+        effect = f"one case made {100 * planted.effect:g} % slower"
+        yield effect, f"called `{Change.SLOWER}`", *_said(planted, Change.SLOWER, *planted.least(Change.SLOWER))
+        yield effect, f"called `{Change.SAME}`", *_said(planted, Change.SAME, *planted.most(Change.SAME))
+
+
+def _named(null: Null) -> str:
+    case, times = next(iter(null.named.items()), ("", 0))
+    return f"{visible(case)}: {times}" if times else f"none of {null.cases} cases"
+
+
+def _said(planted: Planted, change: Change, case: str, share: float) -> tuple[str, str]:
+    return f"{100 * planted.share(change):.1f} %", f"{visible(case)}: {100 * share:.1f} %"

@@ -1,0 +1,244 @@
+"""What the words of a comparison are worth, measured on runs with many trials.
+
+Groups of trials that share none are drawn from a run and compared as if they were two runs. Nothing changed between
+them, so every `slower` or `faster` is false: the rate of tables that have one. Then every trial of one case in the new
+group is made longer by an effect, which must be found, and must not be called `same`. Groups keep their trials
+together over all cases, so what a process does to all its cases is in it.
+
+Groups of two runs, a day apart or on another card, are compared too: what differs then is not only chance, and the
+words say how far such runs agree.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from harness.compare import THRESHOLD, word
+from harness.comparison.moderated import Pair, judge
+from harness.comparison.records import Change
+from harness.comparison.sides import Side, side
+from harness.errors import CommandError, Exit
+from harness.model import Case, Run
+
+TRIALS = 5
+"""A bench's default."""
+
+TABLES = 1000
+"""Comparisons without a change, for each pair of runs."""
+
+DRAWS = 50
+"""Comparisons with one, for each effect, run and case."""
+
+EFFECTS = (0.03, 0.01)
+"""Planted slowdowns, as fractions."""
+
+LONG_NS = 10e3
+"""Cases from here on are planted into: below, a timer's own floor is a large part of the figure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Null:
+    """Comparisons without a change."""
+
+    base_id: str
+    """The run whose trials were the base."""
+    new_id: str
+    """The run whose trials were the new ones; the same run, or another."""
+    tables: int
+    """Comparisons."""
+    cases: int
+    """In each of them."""
+    slower: int
+    """Tables with any `slower`."""
+    faster: int
+    """Tables with any `faster`."""
+    named: dict[str, int]
+    """Of each case that was called either, how often."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """Comparisons in which one case was slowed down."""
+
+    effect: float
+    """By how much, as a fraction."""
+    words: dict[str, Counter[Change]]
+    """By case id: how often each word was said."""
+
+    def share(self, change: Change) -> float:
+        """How often `change` was said, as a fraction over all cases."""
+        said = sum((each for each in self.words.values()), Counter[Change]())
+        return said[change] / said.total()
+
+    def least(self, change: Change) -> tuple[str, float]:
+        """The case that was called `change` the least often, and how often."""
+        return min(self._shares(change), key=lambda each: each[1])
+
+    def most(self, change: Change) -> tuple[str, float]:
+        """The case that was called `change` the most often, and how often."""
+        return max(self._shares(change), key=lambda each: each[1])
+
+    def _shares(self, change: Change) -> list[tuple[str, float]]:
+        return [(case, said[change] / said.total()) for case, said in self.words.items()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """The rates."""
+
+    trials: int
+    """In each group."""
+    threshold: float
+    """Of the words, as a fraction."""
+    nulls: tuple[Null, ...]
+    """Each run against itself, then each pair of runs."""
+    planted: tuple[Planted, ...]
+    """By effect."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """The trials of a run."""
+
+    id: str
+    cases: tuple[Case, ...]
+    sides: tuple[Side, ...]
+
+    @property
+    def trials(self) -> int:
+        return len(self.sides[0].logs)
+
+
+def power(  # noqa: PLR0913 - the numbers of an experiment
+    runs: Sequence[Run],
+    *,
+    trials: int = TRIALS,
+    tables: int = TABLES,
+    draws: int = DRAWS,
+    effects: Sequence[float] = EFFECTS,
+    threshold: float = THRESHOLD,
+    seed: int = 0,
+) -> Power:
+    """The rates on these runs; the same on every call.
+
+    Args:
+        runs: with samples; only cases that all of them have figures of, in every trial, take part.
+        trials: in each group; every run needs twice as many.
+        tables: comparisons without a change, for each pair of runs.
+        draws: comparisons with one, for each effect, run and case.
+        effects: slowdowns, as fractions.
+        threshold: of the words, as a fraction.
+        seed: of the draws.
+
+    Raises:
+        CommandError: a run has too few trials, or no case is in all of them (USAGE).
+    """
+    sources = _sources(runs, trials)
+    drawn = _Drawing(trials=trials, threshold=threshold, chance=random.Random(seed))  # noqa: S311 - no secrets
+    pairs = [*((each, each) for each in sources), *combinations(sources, 2)]
+    return Power(
+        trials=trials,
+        threshold=threshold,
+        nulls=tuple(_null(*pair, drawn, tables) for pair in pairs),
+        planted=tuple(_planted(sources, effect, drawn, draws) for effect in effects),
+    )
+
+
+def _sources(runs: Sequence[Run], trials: int) -> list[_Source]:
+    """The runs' trials, of the cases that they share."""
+    found = [{m.case.id: (m.case, side(m)) for m in run.measurements} for run in runs]
+    whole = [max((len(each.logs) for _, each in cases.values()), default=0) for cases in found]
+    for run, most in zip(runs, whole, strict=True):
+        if most < 2 * trials:
+            wanted = f"two groups of {trials} need {2 * trials} trials"
+            raise CommandError(f"{run.id}: found {most} trials, wanted more: {wanted}", Exit.USAGE)
+    shared = [
+        key
+        for key in found[0]
+        if all(key in cases and len(cases[key][1].logs) == most for cases, most in zip(found, whole, strict=True))
+    ]
+    if not shared:
+        raise CommandError("power: no case has figures in every trial of these runs", Exit.USAGE)
+    return [
+        _Source(id=run.id, cases=tuple(cases[key][0] for key in shared), sides=tuple(cases[key][1] for key in shared))
+        for run, cases in zip(runs, found, strict=True)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Drawing:
+    """How comparisons are drawn."""
+
+    trials: int
+    threshold: float
+    chance: random.Random
+
+    def groups(self, base: _Source, new: _Source) -> list[Pair]:
+        """One comparison: of each case two groups of trials that share none."""
+        if base is new:
+            drawn = self.chance.sample(range(base.trials), 2 * self.trials)
+            ours, theirs = drawn[: self.trials], drawn[self.trials :]
+        else:
+            ours, theirs = (self.chance.sample(range(each.trials), self.trials) for each in (base, new))
+        return [
+            Pair(
+                base=tuple(old.logs[i] for i in ours),
+                new=tuple(fresh.logs[i] for i in theirs),
+                family=f"{case.timer}-{case.cache}",
+                tick=max(old.tick, fresh.tick),
+            )
+            for case, old, fresh in zip(base.cases, base.sides, new.sides, strict=True)
+        ]
+
+    def words(self, pairs: Sequence[Pair]) -> list[Change]:
+        """What `compare` says of each."""
+        return [word(each.ratio, each.p, self.threshold) for each in judge(pairs)]
+
+
+def _null(base: _Source, new: _Source, drawn: _Drawing, tables: int) -> Null:
+    """Tables without a change."""
+    counts, named = Counter[Change](), Counter[str]()
+    for _ in range(tables):
+        said = drawn.words(drawn.groups(base, new))
+        counts.update(set(said))
+        pairs = zip(base.cases, said, strict=True)
+        named.update(case.id for case, change in pairs if change in {Change.SLOWER, Change.FASTER})
+    return Null(
+        base_id=base.id,
+        new_id=new.id,
+        tables=tables,
+        cases=len(base.cases),
+        slower=counts[Change.SLOWER],
+        faster=counts[Change.FASTER],
+        named=dict(named.most_common()),
+    )
+
+
+def _planted(sources: Sequence[_Source], effect: float, drawn: _Drawing, draws: int) -> Planted:
+    """One long case after the other is slowed down, in groups of one run."""
+    words: dict[str, Counter[Change]] = {}
+    for source in sources:
+        for _ in range(draws):
+            groups = drawn.groups(source, source)
+            for place in _long(source):
+                slowed = [_slowed(each, effect) if i == place else each for i, each in enumerate(groups)]
+                said = words.setdefault(source.cases[place].id, Counter())
+                said[drawn.words(slowed)[place]] += 1
+    if not words:
+        raise CommandError(f"power: no case takes {LONG_NS / 1e3:g} µs or more in these runs", Exit.USAGE)
+    return Planted(effect=effect, words=words)
+
+
+def _long(source: _Source) -> Iterator[int]:
+    for place, each in enumerate(source.sides):
+        if math.fsum(each.logs) / len(each.logs) >= math.log(LONG_NS):
+            yield place
+
+
+def _slowed(pair: Pair, effect: float) -> Pair:
+    return replace(pair, new=tuple(log + math.log1p(effect) for log in pair.new))
