@@ -19,7 +19,6 @@ from harness.sm_clock import NO_CLOCK, NoClock, SmClock, open_clock
 from harness.timing import (
     LEAST_SINGLES,
     MAX_SAMPLES,
-    NotMeasurable,
     Sample,
     Timer,
     Timing,
@@ -29,6 +28,7 @@ from harness.timing import (
     settle,
     with_clocks,
 )
+from harness.timing.delay import Delay
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 SETTLING_SAMPLES = 20
 SETTLED_WITHIN = 0.03
 """Of the medians of two neighbouring windows of so many samples."""
-
-FIRST_DELAY_CYCLES = 200_000
-MOST_DELAY_CYCLES = FIRST_DELAY_CYCLES << 8
-"""About 0.1 ms, doubled until it hides the enqueueing, up to 25 ms."""
 
 Flush = Callable[[], None]
 """Queues something that fills the cache."""
@@ -83,7 +79,7 @@ class Single:
 
         self._rotation = itertools.cycle(launches)
         self._hot, self._flush = cache is Cache.HOT, flush
-        self._delay_cycles = FIRST_DELAY_CYCLES
+        self._delay = Delay("one launch", doublings=8)
         self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self._counted = 0
         self.clock: SmClock | NoClock = NO_CLOCK
@@ -97,7 +93,7 @@ class Single:
             launch()
         place = self._counted if self.clock is not NO_CLOCK else 0
         self.clock.begin(place)  # the delay is in it: a launch of 3 µs is too short for the device's clock
-        torch.cuda._sleep(self._delay_cycles)  # noqa: SLF001 - the only device-side delay that torch ships
+        self._delay.queue()
         if self._flush is not None:
             self._flush()
         self._start.record()
@@ -109,9 +105,7 @@ class Single:
         if hidden:
             self._counted += self.clock is not NO_CLOCK
             return Sample(ns=float(self._start.elapsed_time(self._end)) * 1e6)
-        self._delay_cycles *= 2
-        if self._delay_cycles > MOST_DELAY_CYCLES:
-            raise NotMeasurable("no delay on the device was long enough to hide the enqueueing of one launch")
+        self._delay.double()
         return None
 
 

@@ -26,6 +26,7 @@ from harness.timing import (
     settle,
     with_clocks,
 )
+from harness.timing.delay import Delay
 
 REPLAY_NS = 2_000_000
 """A replay lasts at least this long: the events' own 2 to 3 µs are then about 0.1 % of it."""
@@ -43,12 +44,6 @@ rise from idle, which takes about 2 ms."""
 
 SETTLED_WITHIN = 0.003
 """How near."""
-
-FIRST_DELAY_CYCLES = 200_000
-"""About 0.1 ms; doubled until it hides the enqueueing."""
-
-MOST_DELAY_CYCLES = FIRST_DELAY_CYCLES << 11
-"""About 0.2 s."""
 
 
 def measure_graph(launches: Sequence[Launch], cache: Cache, device: str, max_time_s: float) -> Timing:
@@ -107,7 +102,7 @@ class Replay:
             if found != wanted:
                 raise NotMeasurable(f"the graph of {rounds * len(group)} launches holds {found} kernels, not {wanted}")
             graph.instantiate()
-        self._delay_cycles = FIRST_DELAY_CYCLES
+        self._delay = Delay("the graph", doublings=11)
         self._events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in groups]
         self._times_ns: list[list[float]] = []
         self._clock: SmClock | NoClock = NO_CLOCK
@@ -124,7 +119,7 @@ class Replay:
         """Time of one replay in ns per launch; None if the host was too slow to hide and so would be in the figure."""
         import torch
 
-        torch.cuda._sleep(self._delay_cycles)  # noqa: SLF001 - the only device-side delay that torch ships
+        self._delay.queue()
         self._clock.begin(len(self._times_ns))
         for prime, graph, (start, end) in zip(self._primes, self._graphs, self._events, strict=True):
             if prime is not None:
@@ -138,9 +133,7 @@ class Replay:
         if hidden:
             self._times_ns.append([float(start.elapsed_time(end)) * 1e6 for start, end in self._events])
             return Sample(ns=sum(self._times_ns[-1]) / self.launches)
-        self._delay_cycles *= 2
-        if self._delay_cycles > MOST_DELAY_CYCLES:
-            raise NotMeasurable("no delay on the device was long enough to hide the enqueueing of the graph")
+        self._delay.double()
         return None
 
     def estimate(self) -> float:
