@@ -100,9 +100,31 @@ def verify(session: nox.Session) -> None:
 
 @nox.session(python=False, default=False)
 def compare(session: nox.Session) -> None:
-    """Say what changed from a run to another, case by case: `nox -s compare -- BASE NEW`."""
+    """Say what changed from a run to others, case by case, or with --html or --markdown write it: `-- BASE NEW`."""
+    written = {"--html", "--markdown"} & {word.partition("=")[0] for word in session.posargs}
+    python = prepare(session, "measure", *(["page"] if written else []))
+    leave(run(session, [python, "-m", "reports" if written else "harness", "compare", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def history(session: nox.Session) -> None:
+    """Render the page of all runs of the store over time."""
+    python = prepare(session, "measure", "page")
+    leave(run(session, [python, "-m", "reports", "history", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def export(session: nox.Session) -> None:
+    """Write a run for another tool: `nox -s export -- RUN --to csv --output FILE`."""
     python = prepare(session, "measure")
-    leave(run(session, [python, "-m", "harness", "compare", *session.posargs]))
+    leave(run(session, [python, "-m", "harness", "export", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def reproduce(session: nox.Session) -> None:
+    """Measure a run again from its commit, changes, flags and options: `nox -s reproduce -- RUN`."""
+    python = prepare(session, "measure", nvcc=has_nvidia_gpu())
+    leave(run(session, [python, "-m", "harness", "reproduce", *session.posargs]))
 
 
 @nox.session(python=False, default=False)

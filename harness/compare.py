@@ -113,6 +113,7 @@ def _change(row: Row, judged: Judgement | None, threshold: float, kernel: list[s
         said = word(ratio, p, threshold)
         reason = _doubt(ratio, p, threshold) if said is Change.AMBIGUOUS else None
     base, new = row.base_side, row.new_side
+    device = device_notes(row.base, row.new) if row.base and row.new and ratio else []
     return CaseChange(
         case=row.case,
         change=said or Change.NOT_COMPARABLE,
@@ -124,7 +125,8 @@ def _change(row: Row, judged: Judgement | None, threshold: float, kernel: list[s
         new_trials=len(new.logs) if new else 0,
         ratio=ratio,
         p=p,
-        notes=_notes(row, threshold, kernel),
+        marks=tuple(note.partition(":")[0] for note in device),
+        notes=(*device, *_notes(row, ratio, threshold, kernel)),
     )
 
 
@@ -136,19 +138,21 @@ def _doubt(ratio: Interval, p: float | None, threshold: float) -> str:
         return "changed, but perhaps by less than the threshold"
     if ratio.low > 1 + threshold or ratio.high < 1 - threshold:
         return "beyond the threshold, but not significant over the whole table"
+    if ratio.low > 1 or ratio.high < 1:
+        return "perhaps changed, by about the threshold"
     return "the interval reaches beyond the threshold"
 
 
-def _notes(row: Row, threshold: float, kernel: list[str]) -> tuple[str, ...]:
-    """Of cases that both runs have; of states and drift where both have figures."""
+def _notes(row: Row, ratio: Interval | None, threshold: float, kernel: list[str]) -> list[str]:
+    """Of cases that both runs have; of states and drift where they were compared."""
     if row.base is None or row.new is None:
-        return ()
-    made = [*kernel, *variant_notes(row.base, row.new), *device_notes(row.base, row.new)]
-    if row.base_side and row.new_side and row.base_side.logs and row.new_side.logs:
+        return []
+    made = [*kernel, *variant_notes(row.base, row.new)]
+    if row.base_side and row.new_side and ratio:
         made += state_notes(row.base_side, row.new_side, threshold)
-        made += drift_notes(row.base, row.new, threshold)
+        made += drift_notes(row.base, row.new, ratio, threshold)
         made += trial_notes(row.base_side, row.new_side)
-    return tuple(made)
+    return made
 
 
 __all__ = [

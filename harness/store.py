@@ -119,7 +119,9 @@ class Store:
             return None
         back = int(match[1] or 0)
         if back >= len(ids):
-            raise CommandError(f"run {selector!r}: the store {self.root} holds {len(ids)} runs", Exit.RUN)
+            raise CommandError(
+                f"run {selector!r}: the store {self.root} holds {len(ids)} run{'' if len(ids) == 1 else 's'}", Exit.RUN
+            )
         return self.root / ids[-1 - back]
 
     def _ref(self, selector: str) -> Path | None:

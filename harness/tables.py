@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from harness.model import DeviceState, Digest, Measurement, TrialResult
@@ -34,6 +37,9 @@ AS_JSON = ("clock_event_reasons", "limited_ns", "unknown")
 
 WHOLE = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_mw")
 """Fields of `DeviceState` that are whole numbers; pandas makes floats of a column with gaps."""
+
+_Key = tuple[str, int]
+"""A case's id and a trial's number."""
 
 
 def tables(measurements: Sequence[Measurement]) -> dict[str, pd.DataFrame]:
@@ -81,12 +87,14 @@ def with_tables(measurements: Sequence[Measurement], frames: Mapping[str, pd.Dat
     Raises:
         KeyError, ValueError: a table is not what `tables` makes.
     """
-    samples, states = (_by_trial(frames[name]) for name in TABLES)
+    try:
+        samples, states = _samples(frames[SAMPLES]), _states(frames[STATES])
+    except (TypeError, OverflowError) as error:  # a list where a number belongs, or one without end
+        raise ValueError(f"{' or '.join(TABLES)}: {error}") from error
 
     def filled(case_id: str, trial: TrialResult) -> TrialResult:
         key = (case_id, trial.trial)
-        found = _sample_fields(samples[key]) if key in samples else {}
-        return replace(trial, **found, digest=None, states=_states(states[key]) if key in states else ())
+        return replace(trial, **samples.get(key, {}), digest=None, states=states.get(key, ()))
 
     return tuple(replace(m, trials=tuple(filled(m.case.id, trial) for trial in m.trials)) for m in measurements)
 
@@ -103,13 +111,24 @@ def _sample_rows(case_id: str, trial: TrialResult, reference_mhz: float | None) 
     return [(case_id, trial.trial, i, *values) for i, values in enumerate(zip(*columns, strict=True))]
 
 
-def _sample_fields(frame: pd.DataFrame) -> dict[str, Any]:
-    ordered = frame.sort_values("index")
-    found: dict[str, Any] = {"samples_ns": tuple(ordered["ns"])}
-    if "time_unix_s" in ordered and ordered["time_unix_s"].notna().all():
-        found["sample_times_unix_s"] = tuple(ordered["time_unix_s"])
-    if "sm_clock_mhz" in ordered and ordered["sm_clock_mhz"].notna().any():
-        found["sample_clocks_mhz"] = tuple(None if pd.isna(mhz) else mhz for mhz in ordered["sm_clock_mhz"])
+def _samples(frame: pd.DataFrame) -> dict[_Key, dict[str, Any]]:
+    """What a trial's record gets from its rows, in the order of their index."""
+    optional = [name for name in ("time_unix_s", "sm_clock_mhz") if name in frame]
+    ordered = frame[["case_id", "trial", "index", "ns", *optional]].sort_values("index", kind="stable")
+    columns = {name: ordered[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("ns", *optional)}
+    found = _places(ordered)
+    return {
+        key: _sample_fields({name: column[rows] for name, column in columns.items()}) for key, rows in found.items()
+    }
+
+
+def _sample_fields(columns: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, Any]:
+    found: dict[str, Any] = {"samples_ns": tuple(columns["ns"].tolist())}
+    times, clocks = columns.get("time_unix_s"), columns.get("sm_clock_mhz")
+    if times is not None and not np.isnan(times).any():
+        found["sample_times_unix_s"] = tuple(times.tolist())
+    if clocks is not None and not np.isnan(clocks).all():
+        found["sample_clocks_mhz"] = tuple(None if math.isnan(mhz) else mhz for mhz in clocks.tolist())
     return found
 
 
@@ -120,18 +139,21 @@ def _flat_state(state: DeviceState) -> dict[str, Any]:
     return plain
 
 
-def _states(frame: pd.DataFrame) -> tuple[DeviceState, ...]:
+def _states(frame: pd.DataFrame) -> dict[_Key, tuple[DeviceState, ...]]:
+    """The readings of each trial, in the order of their rows."""
     plain = frame.drop(columns=["case_id", "trial"]).astype(object)
     rows = plain.where(plain.notna(), None).to_dict("records")
-    for row in rows:
-        for name in AS_JSON:
-            if name in row:
-                row[name] = json.loads(row[name])
-        for name in WHOLE:
-            row[name] = None if row[name] is None else int(row[name])
-    return tuple(DeviceState.from_dict({str(key): value for key, value in row.items()}) for row in rows)
+    read = [_state({str(key): value for key, value in row.items()}) for row in rows]
+    return {key: tuple(read[place] for place in places) for key, places in _places(frame).items()}
 
 
-def _by_trial(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
-    groups: Any = frame.groupby(["case_id", "trial"], observed=True)
-    return {(str(case_id), int(trial)): part for (case_id, trial), part in groups}
+def _state(row: dict[str, Any]) -> DeviceState:
+    texts = {name: json.loads(row[name]) for name in AS_JSON if name in row}
+    whole = {name: None if row[name] is None else int(row[name]) for name in WHOLE}
+    return DeviceState.from_dict({**row, **texts, **whole})
+
+
+def _places(frame: pd.DataFrame) -> dict[_Key, npt.NDArray[np.intp]]:
+    """Where each trial's rows are, by position: whole columns are cut by these, since a frame a trial takes seconds."""
+    groups: Any = frame.groupby(["case_id", "trial"], observed=True).indices
+    return {(str(case_id), int(trial)): places for (case_id, trial), places in groups.items()}

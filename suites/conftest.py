@@ -14,6 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from harness.bench import Bench
 from harness.errors import CommandError, Exit
+from harness.export.pytest_benchmark import FILE, describe, group_of
 from harness.model import Case, Word
 from harness.selfcheck import failed
 from harness.store import Store, read_run
@@ -22,7 +23,7 @@ from kernels import registry
 from suites import options as suite_options
 from suites.clock import DeviceClock
 from suites.progress import Progress
-from suites.record import benchmark_json, describe
+from suites.record import benchmark_json
 
 CLOCK = DeviceClock()
 """What pytest-benchmark reads: it advances by measured samples alone."""
@@ -64,8 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         case = _case_of(item)
         if case is not None:
-            group = f"{case.problem.label} {case.timer} {case.cache}"
-            item.add_marker(pytest.mark.benchmark(timer=CLOCK.read, group=group, disable_gc=False))
+            item.add_marker(pytest.mark.benchmark(timer=CLOCK.read, group=group_of(case), disable_gc=False))
 
 
 @pytest.fixture(scope="session")
@@ -173,7 +173,7 @@ def _publish(config: pytest.Config, bench: Bench, *, partial: bool) -> None:
     selection = config.stash[SELECTION]
     text = benchmark_json(config)
     if text is not None:
-        (bench.kept / "pytest-benchmark.json").write_text(text, encoding="utf-8")
+        (bench.kept / FILE).write_text(text, encoding="utf-8")
     folder = bench.publish(partial=partial)
     if folder is None:
         return

@@ -1,38 +1,12 @@
-"""What pytest-benchmark's own record is given beside the samples."""
+"""pytest-benchmark's own record of a session."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
-from harness.model import Measurement
-from harness.roofline import bandwidth_gb_per_s, flops, least_bytes
-from harness.stats import summarize
-
-DIGITS = 13
-"""Of a sample in seconds: 0.1 ps. What lies below came of adding samples up to a clock and taking differences."""
-
-
-def describe(measurement: Measurement) -> dict[str, Any]:
-    """Columns for `extra_info`: what was measured, and figures that its table does not compute. No NaN: it is JSON."""
-    case, summary = measurement.case, summarize(measurement)
-    described: dict[str, Any] = {
-        "kernel": case.kernel,
-        "role": str(case.role),
-        "problem": case.problem.to_dict(),
-        "timer": case.timer,
-        "cache": str(case.cache),
-        "flops": flops(case.problem),
-        "least_bytes": least_bytes(case.problem),
-        "trials": [trial.trial for trial in measurement.trials],
-        "samples_by_trial": [len(trial.samples_ns) for trial in measurement.trials],
-    }
-    if summary is not None:
-        described["trial_medians_ns"] = list(summary.trial_medians_ns)
-        described["gb_per_s"] = bandwidth_gb_per_s(case.problem, summary.median_ns.estimate)
-    return described
+from harness.export.pytest_benchmark import DIGITS
 
 
 def benchmark_json(config: pytest.Config) -> str | None:

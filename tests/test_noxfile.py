@@ -33,7 +33,7 @@ def test_every_session_is_listed_with_what_it_does() -> None:
     lines = re.findall(r"^[*-] (\w+) -> (.+)$", nox("-l").stdout, flags=re.MULTILINE)
     assert [name for name, _ in lines] == [
         "bench", "selfcheck", "peers", "tests", "lint", "build", "report", "runs", "verify", "compare",
-        "power", "profile",
+        "history", "export", "reproduce", "power", "profile",
     ]  # fmt: skip
 
 

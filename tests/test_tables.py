@@ -6,7 +6,9 @@ Every table goes through its file: what Parquet makes of gaps and categories is 
 from __future__ import annotations
 
 import json
+import math
 import statistics
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -228,3 +230,39 @@ def test_a_table_of_something_else(tmp_path: Path) -> None:
     for column in ("ns", "index", "case_id"):
         with pytest.raises(KeyError, match=column):
             with_tables(WHOLE, frames | {SAMPLES: frames[SAMPLES].drop(columns=[column])})
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        (SAMPLES, "ns", {}),
+        (SAMPLES, "ns", "x"),
+        (SAMPLES, "index", {}),
+        (SAMPLES, "trial", []),
+        (STATES, "case_id", {}),
+        (STATES, "power_mw", math.inf),
+        (STATES, "power_mw", []),
+        (STATES, "unknown", None),
+        (STATES, "limited_ns", "{"),
+    ],
+)
+def test_a_value_of_something_else(tmp_path: Path, table: str, column: str, value: object) -> None:
+    """It is a damaged table, not a crash."""
+    measurements = (measurement(trial(states=STATES_OF_EVERY_KIND)),)
+    frames = through_files(measurements, tmp_path)
+    damaged = frames[table].assign(**{column: pd.Series([value] * len(frames[table]), dtype=object)})
+    with pytest.raises(ValueError, match=r"."):
+        with_tables(measurements, frames | {table: damaged})
+
+
+def test_large_tables_are_read_fast(tmp_path: Path) -> None:
+    """300 cases of 5 trials: a frame a trial would take more than a second."""
+    many = tuple(
+        measurement(*(trial(i, samples_ns=(1.0,) * 100, states=STATES_OF_EVERY_KIND) for i in range(5)), kernel=f"k{n}")
+        for n in range(300)
+    )
+    frames = through_files(many, tmp_path)
+    bare = without_tables(many)
+    start = time.process_time()
+    assert with_tables(bare, frames) == many
+    assert time.process_time() - start < 1.0

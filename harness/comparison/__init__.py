@@ -1,1 +1,1 @@
-"""The parts of `harness.compare`: its records, the environments, the rows, the test, what is said beside a word."""
+"""What `harness.compare` is made of, what a command line asks of it, and how its words are shown on a terminal."""

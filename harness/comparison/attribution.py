@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from harness.comparison.records import EnvironmentDifference, Value
@@ -14,14 +15,19 @@ SAME = "same environment"
 MUST_MATCH = frozenset({"ecc", "mig"})
 """Besides the keys whose `must_match_to_compare` is set: both change the bandwidth that the device has."""
 
+VARIABLES = "environment_variables"
+"""The key that holds several facts, as JSON; its name with a dot starts the keys of single variables."""
+
 _SUBJECTS = {
+    "gpu_uuid": "board",  # another one of the same model
+    "gpu_pci_bus_id": "board",
     "vbios_version": "VBIOS",
     "cuda_runtime_version": "torch",  # it comes with torch, as cuBLAS does
     "cublas_version": "torch",
     "torch_version": "torch",
     "python_version": "Python",
     "pytest_benchmark_version": "pytest-benchmark",
-    "environment_variables": "environment variables",
+    VARIABLES: "environment variables",
     "power_limit_mw": "power limit",
     "power_limit_default_mw": "power limit",
     "max_sm_clock_mhz": "clocks",
@@ -50,15 +56,19 @@ _BUILD_FIELDS = ("compiler_version", "host_compiler_version", "flags", "architec
 BUILD = "build."
 """Starts the keys of what is kept with a build."""
 
+NOT_SET = "(not set)"
+"""Stands for the value of a variable that a run was started without; an empty one is ""."""
+
 
 def differences(base: Run, new: Run) -> tuple[EnvironmentDifference, ...]:
     """The facts in which the runs differ, None against a value included; keys of a newer program come last."""
     known = list(ENVIRONMENT_KEYS)
     others = sorted({*base.environment.values, *new.environment.values} - ENVIRONMENT_KEYS.keys())
     found = [
-        _difference(key, base.environment.get(key), new.environment.get(key))
+        difference
         for key in known + others
         if base.environment.get(key) != new.environment.get(key)
+        for difference in _differences(key, base.environment.get(key), new.environment.get(key))
     ]
     return (*found, *_build_differences(base, new))
 
@@ -101,6 +111,27 @@ def _shown(value: Value) -> str:
     return ("off", "on")[value] if isinstance(value, bool) else str(value)
 
 
+def _differences(key: str, base: Value, new: Value) -> Iterator[EnvironmentDifference]:
+    """One of a fact; of the environment variables one for each that differs, where both runs kept them as JSON."""
+    old, fresh = (_variables(value) if key == VARIABLES else None for value in (base, new))
+    if old is None or fresh is None:
+        yield _difference(key, base, new)
+        return
+    for name in sorted({*old, *fresh}):
+        values = old.get(name, NOT_SET), fresh.get(name, NOT_SET)
+        if values[0] != values[1]:
+            yield _difference(f"{VARIABLES}.{name}", *values)
+
+
+def _variables(value: Value) -> dict[str, str] | None:
+    """By name; None: this is no JSON object."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return {name: str(each) for name, each in found.items()} if isinstance(found, dict) else None
+
+
 def _difference(key: str, base: Value, new: Value) -> EnvironmentDifference:
     about = ENVIRONMENT_KEYS.get(key)
     return EnvironmentDifference(
@@ -115,7 +146,8 @@ def _difference(key: str, base: Value, new: Value) -> EnvironmentDifference:
 def _subject(difference: EnvironmentDifference) -> str:
     if difference.key.startswith(BUILD):
         return "build"
-    return _SUBJECTS.get(difference.key, _GROUPS[difference.group])
+    key = VARIABLES if difference.key.startswith(f"{VARIABLES}.") else difference.key
+    return _SUBJECTS.get(key, _GROUPS[difference.group])
 
 
 def _build_differences(base: Run, new: Run) -> Iterator[EnvironmentDifference]:

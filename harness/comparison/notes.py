@@ -1,4 +1,8 @@
-"""What a reader must know beside a case's word: another kernel, other clocks, states, drift."""
+"""What a reader must know beside a case's word: another kernel, other clocks, states, drift.
+
+A note is a head, such as `lower clock`, and behind a colon figures where it has any; notes of many cases are counted
+by their heads.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from pathlib import PurePosixPath
 from harness.comparison.sides import Side
 from harness.comparison.states import find_states
 from harness.model import BuildRecord, Measurement, Run, TrialResult
+from harness.stats import Interval
 from harness.throttling import NO_LIMITS
 
 CLOCK_DIFFERS = 0.01
@@ -122,21 +127,28 @@ def state_notes(base: Side, new: Side, threshold: float) -> list[str]:
     if found is None or found.step <= math.log1p(threshold):
         return []
     where = "both" if found.in_base and found.in_new else "base" if found.in_base else "new"
-    return [f"two states between trials, {100 * math.expm1(found.step):.1f} % apart, in {where}"]
+    return [f"two states between trials in {where}: {100 * math.expm1(found.step):.1f} % apart"]
 
 
-def drift_notes(base: Measurement, new: Measurement, threshold: float) -> list[str]:
-    """Runs in whose every trial the second half of the samples lies on the same side of the first, beyond a threshold.
+def drift_notes(base: Measurement, new: Measurement, ratio: Interval, threshold: float) -> list[str]:
+    """Runs that drift within their trials, unless the ratio can bear it.
 
-    The median of such a trial is that of a device on its way to somewhere else.
+    The median of a trial that drifts is that of a device on its way to somewhere else. It is worth a note where the
+    runs differ in it by more than the threshold, and by more than the ratio is uncertain anyway.
     """
-    made = []
-    for name, measurement in (("base", base), ("new", new)):
-        steps = [_half_step(t.samples_ns) for t in measurement.trials if len(t.samples_ns) >= FEWEST_DRIFTING + 1]
-        one_way = all(step > 0 for step in steps) or all(step < 0 for step in steps)
-        if len(steps) >= FEWEST_DRIFTING and one_way and abs(statistics.median(steps)) > math.log1p(threshold):
-            made.append(f"drift within trials in {name}: {100 * math.expm1(statistics.median(steps)):+.1f} %")
-    return made
+    bar = max(math.log1p(threshold), 0.0 if ratio.high is None else math.log(ratio.high / ratio.estimate))
+    steps = {"base": _drift(base), "new": _drift(new)}
+    if abs(steps["new"] - steps["base"]) <= bar:
+        return []
+    named = {name: step for name, step in steps.items() if abs(step) > bar / 2}  # at least one of them
+    return [f"drift within trials in {name}: {100 * math.expm1(step):+.1f} %" for name, step in named.items()]
+
+
+def _drift(measurement: Measurement) -> float:
+    """How far second halves typically lie above first ones, as a logarithm; 0 unless all trials drift the same way."""
+    steps = [_half_step(t.samples_ns) for t in measurement.trials if len(t.samples_ns) >= FEWEST_DRIFTING + 1]
+    one_way = all(step > 0 for step in steps) or all(step < 0 for step in steps)
+    return statistics.median(steps) if len(steps) >= FEWEST_DRIFTING and one_way else 0.0
 
 
 def _half_step(samples_ns: Sequence[float]) -> float:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from harness.environment import Group
-from harness.errors import Exit
 from harness.model import Case
 from harness.stats import Interval
 
@@ -45,7 +44,8 @@ class EnvironmentDifference:
     """One fact in which two runs differ."""
 
     key: str
-    """Of `Environment.values`; `build.cuda.flags` and the like for what is kept with a build."""
+    """Of `Environment.values`; `environment_variables.NAME` for one of the variables, `build.cuda.flags` and the like
+    for what is kept with a build."""
     group: Group
     """Where it belongs."""
     base: Value
@@ -81,8 +81,12 @@ class CaseChange:
     both sides have one trial. The interval is of this case alone, not corrected for the table."""
     p: float | None = None
     """Of the ratio being 1, two-sided, after Holm's correction over the table; None where it could not be had."""
+    marks: tuple[str, ...] = ()
+    """What the device did otherwise, in two or three words that stand right beside the word: `lower clock`, `power cap
+    in new`. The notes have the figures."""
     notes: tuple[str, ...] = ()
-    """What a reader must know beside the word, e.g. `kernel changed`."""
+    """What a reader must know beside the word, clocks and limits first: a head, then figures where there are any, e.g.
+    `kernel changed`, `lower clock: 1 905 against 1 980 MHz`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +119,3 @@ class Comparison:
         """How many cases each word has; every word is there."""
         found = Counter(each.change for each in self.cases)
         return {change: found[change] for change in Change}
-
-    @property
-    def exit_code(self) -> Exit:
-        """The highest that applies; 300 slower cases leave with 1, as one does."""
-        counts = self.counts
-        if counts[Change.FAILED]:
-            return Exit.KERNEL
-        if not any(counts[change] for change in COMPARED):
-            return Exit.NOT_COMPARABLE
-        return Exit.SLOWER if counts[Change.SLOWER] else Exit.FINE

@@ -1,0 +1,168 @@
+"""What a command line asks to be compared, for every program that compares: runs, thresholds, cases, exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from harness.compare import THRESHOLD, compare
+from harness.comparison.records import COMPARED, CaseChange, Change, Comparison
+from harness.comparison.thresholds import read_thresholds, thresholds
+from harness.errors import CommandError, Exit
+from harness.model import Run
+from harness.problems import parse_shapes
+from harness.store import SELECTORS, Store, load_whole
+from harness.words import visible
+
+FAILS = (Change.SLOWER,)
+"""Words that leave with code 1, unless others are named; `failed` has code 5 whatever is named."""
+
+NOTHING = "nothing"
+"""Of `--fail-on`: no word leaves with code 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One run and those that were held against it."""
+
+    base: Run
+    """With its samples."""
+    news: tuple[Run, ...]
+    """In the order asked for, with their samples; one may be `base` itself."""
+    found: tuple[Comparison, ...]
+    """One for each of `news`, of the cases that were asked for."""
+    fails: tuple[Change, ...] = FAILS
+    """Words that leave with code 1."""
+
+    @property
+    def exit_codes(self) -> tuple[Exit, ...]:
+        """Of each comparison alone."""
+        return tuple(_exit_code(each, self.fails) for each in self.found)
+
+    @property
+    def exit_code(self) -> Exit:
+        """The highest that applies to any of the comparisons."""
+        return max(self.exit_codes, default=Exit.NOT_COMPARABLE)
+
+    @property
+    def exit_means(self) -> str:
+        """`exit_code` in words."""
+        words, several = _either(self.fails), len(self.found) > 1
+        return {
+            Exit.FINE: f"no case is known to be {words}" if words else "no kernel failed, and no change was to count",
+            Exit.SLOWER: f"a case is {words}",
+            Exit.NOT_COMPARABLE: f"no case is comparable{' in a new run' if several else ''}",
+            Exit.KERNEL: f"a kernel is wrong or crashed in {'a' if several else 'the'} new run",
+        }[self.exit_code]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options are text here: they are checked where an error is one line."""
+    parser.add_argument("base", metavar="BASE", help=f"the run compared with: {SELECTORS}")
+    parser.add_argument("new", metavar="NEW", nargs="+", help="the runs that are judged, named the same way")
+    fraction = f"smallest change that counts (default: {THRESHOLD}, or the file's)"
+    parser.add_argument("--threshold", metavar="FRACTION", help=fraction)
+    file = "TOML: `default = 0.01`, and by kernel under [kernels]: `sgemv_k16_f32 = 0.02`"
+    parser.add_argument("--thresholds", metavar="FILE", help=file)
+    words = f"change that leaves with code 1 (repeatable; default: {', '.join(FAILS)}; {NOTHING}: none does)"
+    parser.add_argument("--fail-on", metavar="CHANGE", action="append", default=[], help=words)
+    named = {"--kernel": "NAME", "--shape": "MxK", "--timer": "NAME"}
+    for option, metavar in named.items():
+        what = f"show only cases of this {option[2:]} (repeatable)"
+        parser.add_argument(option, metavar=metavar, action="append", default=[], help=what)
+
+
+def compared(store: Store, options: argparse.Namespace) -> Compared:
+    """The comparisons that the options ask for; kernels of a thresholds file that no run has are named on stderr.
+
+    Args:
+        store: where the runs are.
+        options: of `add_arguments`.
+
+    Raises:
+        CommandError: a wrong option, or one that leaves no case of runs that have some (USAGE); a run that is missing
+            or damaged (RUN).
+    """
+    fails, shapes = _fails(options.fail_on), {each.label for each in parse_shapes(options.shape)}
+    threshold, by_kernel = thresholds(options.threshold, options.thresholds)
+    folders = [store.resolve(each) for each in (options.base, *options.new)]
+    known = {folder: load_whole(folder) for folder in dict.fromkeys(folders)}
+    base, *news = (known[folder] for folder in folders)
+    _say_unused(options.thresholds, by_kernel, known.values())
+    every = [compare(base, new, threshold=threshold, thresholds=by_kernel) for new in news]
+    found = tuple(_selected(each, options, shapes) for each in every)
+    _check_selection(options, every, found)
+    return Compared(base=base, news=tuple(news), found=found, fails=fails)
+
+
+def _say_unused(file: str, names: Iterable[str], runs: Iterable[Run]) -> None:
+    """A file may serve many runs, but a slip in a name must not go unseen."""
+    there = {name for run in runs for name in (*run.kernels, *(m.case.kernel for m in run.measurements))}
+    if unused := [visible(name) for name in names if name not in there]:
+        sys.stderr.write(f"--thresholds {file}: not in these runs: {', '.join(unused)}\n")
+
+
+def _fails(named: Iterable[str]) -> tuple[Change, ...]:
+    """The words of `--fail-on`."""
+    words = list(dict.fromkeys(named))
+    known = [NOTHING, *(str(change) for change in Change if change is not Change.FAILED)]
+    for word in words:
+        if word not in known:
+            always = ", which always leaves with code 5" if word == Change.FAILED else ""
+            raise CommandError(f"--fail-on: found {word!r}{always}, wanted one of: {', '.join(known)}", Exit.USAGE)
+    if NOTHING in words and len(words) > 1:
+        raise CommandError(f"--fail-on: found {' and '.join(words)}, wanted {NOTHING} alone", Exit.USAGE)
+    return FAILS if not words else tuple(Change(word) for word in words if word != NOTHING)
+
+
+def _selected(found: Comparison, options: argparse.Namespace, shapes: set[str]) -> Comparison:
+    """The comparison with the asked-for cases alone; no word depends on which others one looks at."""
+
+    def wanted(each: CaseChange) -> bool:
+        pairs = (options.kernel, each.case.kernel), (options.timer, each.case.timer)
+        return all(not names or name in names for names, name in pairs) and (
+            not shapes or each.case.problem.label in shapes
+        )
+
+    return replace(found, cases=tuple(filter(wanted, found.cases)))
+
+
+def _check_selection(options: argparse.Namespace, every: Sequence[Comparison], found: Sequence[Comparison]) -> None:
+    """A name or a filter that fits nothing is a slip; runs without any case have nothing to choose from."""
+    cases = {change.case.id: change.case for each in every for change in each.cases}
+    if not cases:
+        return
+    _check_known("--kernel", options.kernel, (case.kernel for case in cases.values()))
+    _check_known("--timer", options.timer, (case.timer for case in cases.values()))
+    if not any(each.cases for each in found):
+        given = {"--kernel": options.kernel, "--shape": options.shape, "--timer": options.timer}
+        filters = " ".join(f"{option} {visible(value)}" for option, values in given.items() for value in values)
+        raise CommandError(f"{filters}: none of the {len(cases)} cases in these runs", Exit.USAGE)
+
+
+def _check_known(option: str, names: Iterable[str], known: Iterable[str]) -> None:
+    there = list(dict.fromkeys(known))
+    for name in names:
+        if name not in there:
+            wanted = f"one of {', '.join(visible(each) for each in there)}"
+            raise CommandError(f"{option}: found {name!r}, wanted {wanted}", Exit.USAGE)
+
+
+def _exit_code(found: Comparison, fails: tuple[Change, ...]) -> Exit:
+    """300 slower cases leave with 1, as one does; nothing that could be compared is never fine."""
+    counts = found.counts
+    if counts[Change.FAILED]:
+        return Exit.KERNEL
+    if not any(counts[change] for change in COMPARED):
+        return Exit.NOT_COMPARABLE
+    return Exit.SLOWER if any(counts[change] for change in fails) else Exit.FINE
+
+
+def _either(words: Sequence[str]) -> str:
+    """`slower`, `slower or gone`, `slower, gone or new`."""
+    return " or ".join(each for each in (", ".join(words[:-1]), *words[-1:]) if each)
+
+
+__all__ = ["FAILS", "NOTHING", "Compared", "add_arguments", "compared", "read_thresholds"]

@@ -1,0 +1,52 @@
+"""What differs between the environments of two runs, on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Column, Table
+from rich.text import Text
+
+from harness.comparison.attribution import NOT_SET, VARIABLES
+from harness.comparison.records import Comparison, EnvironmentDifference
+from harness.words import LONGEST_LINE, visible
+
+
+def environment(found: Comparison, name: str = "new") -> Iterator[RenderableType]:
+    """What it comes down to, what forbids the comparison, and the differing facts by group.
+
+    Args:
+        found: what to show.
+        name: of the new run.
+    """
+    title = "\nenvironment: " if name == "new" else f"\nenvironment of {name}: "
+    yield Text.assemble((title, "bold"), visible(found.attribution, LONGEST_LINE))
+    for reason in found.not_comparable:
+        yield Text.assemble(("not comparable: ", "yellow"), visible(reason, LONGEST_LINE))
+    if not found.environment:
+        return
+    table = Table("", Column(overflow="fold"), Column("base", overflow="fold"), box=None, pad_edge=False)
+    table.add_column(name, overflow="fold")
+    table.columns[0].no_wrap = True
+    for group, differences in found.by_group.items():
+        for place, each in enumerate(differences):
+            key = visible(each.key.removeprefix(f"{VARIABLES}."))
+            table.add_row(Text("" if place else group, style="dim"), Text(key), *_values(each))
+    yield table
+
+
+def _values(difference: EnvironmentDifference) -> Iterator[Text]:
+    for value in (difference.base, difference.new):
+        if value is None:
+            yield Text("unknown", style="dim")
+        elif value == NOT_SET:
+            yield Text(NOT_SET, style="dim")
+        elif value == "":
+            yield Text('""')
+        elif isinstance(value, bool):
+            yield Text(("no", "yes")[value])
+        elif difference.unit and isinstance(value, int):
+            yield Text(f"{value:,} {difference.unit}".replace(",", " "))
+        else:
+            yield Text(visible(str(value), LONGEST_LINE) + (f" {difference.unit}" if difference.unit else ""))

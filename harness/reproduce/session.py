@@ -1,0 +1,124 @@
+"""One reproduction, from the run's folder to the verdict."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console, Group
+
+from harness.compare import compare
+from harness.comparison.records import Change
+from harness.comparison.request import Compared
+from harness.comparison.text import comparison_text
+from harness.errors import Exit
+from harness.model import BuildRecord, Run
+from harness.reproduce import cannot
+from harness.reproduce.building import VARIABLES, flag_variables, rebuild, said_of
+from harness.reproduce.children import show, terminated_as_interrupted
+from harness.reproduce.device import check_device
+from harness.reproduce.request import Request, request_of
+from harness.reproduce.source import check_commit, git_free, kept_changes, recorded_commit, restore, worktree
+from harness.reproduce.verdict import Verdict, verdict
+from harness.store import Store, load_whole
+from harness.words import LONGEST_LINE, visible
+
+QUIET = ("-q", "--no-header", "--no-summary", "--benchmark-quiet", "-o", "console_output_style=classic")
+"""Of pytest and pytest-benchmark, whose own tables say nothing that the comparison does not."""
+
+NOT_INHERITED = frozenset({"PYTEST_ADDOPTS", "PYTEST_PLUGINS", *VARIABLES})
+"""Environment variables that would change what is measured and are not in the recorded command line."""
+
+AGAINST = (Change.SLOWER, Change.FASTER, Change.GONE)
+"""Changes that speak against a reproduction."""
+
+
+def reproduce(store: Store, folder: Path, threshold: float, root: Path) -> Exit:
+    """Measure a run again, say how it went, and keep the new run.
+
+    Args:
+        store: where the new run goes.
+        folder: of the run.
+        threshold: beyond which a case is slower or faster, as a fraction.
+        root: the checkout whose repository has the run's commit; its files are left alone.
+
+    Raises:
+        CommandError: it is damaged (RUN), cannot be tried (INFRASTRUCTURE), or is of another device (NOT_COMPARABLE).
+        KeyboardInterrupt: Ctrl-C; nothing is left but what was measured.
+    """
+    run = load_whole(folder)
+    if not run.measurements:
+        raise cannot("the run has no cases", Exit.NOT_COMPARABLE)
+    commit, changes, request = recorded_commit(run), kept_changes(run, folder), request_of(run)
+    check_commit(root, commit)
+    check_device(run)
+    _say(f"run      {run.id}, {len(run.measurements)} cases on {run.environment.get('device_name')}")
+    with terminated_as_interrupted(), worktree(root, commit) as tree:
+        _say(f"source   {commit}{', with the changes that the run keeps' if changes else ''}")
+        for line in restore(tree, changes, folder):
+            _say(f"         {line}")
+        environment = _environment(tree.parent, run.builds)
+        for build in run.builds:
+            for line in said_of(build, rebuild(tree, build, environment)):
+                _say(f"build    {line}")
+        new_folder = _measure(request, tree, environment, store)
+    new = load_whole(new_folder)
+    given = _judge(run, new, threshold)
+    _say(f"new run  {new.id} in {store.root}; python -m harness compare {folder} {new.id} --all shows each case")
+    _say(given.line, longest=10 * LONGEST_LINE)
+    return given.code
+
+
+def _environment(work: Path, builds: tuple[BuildRecord, ...]) -> dict[str, str]:
+    """Of every program of the worktree: builds in a cache of their own, so that all is built anew."""
+    inherited = {name: value for name, value in git_free(dict(os.environ)).items() if name not in NOT_INHERITED}
+    own = {"SGEMV_CACHE": str(work / "cache"), "PYTHONPYCACHEPREFIX": str(work / "pycache")}
+    return {**inherited, **flag_variables(builds), **own}
+
+
+def _measure(request: Request, tree: Path, environment: Mapping[str, str], store: Store) -> Path:
+    """The folder of the new run, measured by the suites of the worktree."""
+    if request.left_out:
+        _say(f"measure  left out of the recorded command line: {shlex.join(request.left_out)}")
+    typed = ["python", "-m", "pytest", *request.arguments]
+    _say(f"measure  {shlex.join(typed)}")
+    path_file = tree.parent / "run"
+    where = [f"--store={store.root.resolve()}", f"--path-file={path_file}", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *request.arguments, *QUIET, *where]
+    try:
+        ended = show(command, tree, {**environment, "SGEMV_COMMAND": shlex.join(typed)})
+    except KeyboardInterrupt:
+        _say_kept(path_file)
+        raise
+    if ended.code == Exit.INTERRUPTED:
+        _say_kept(path_file)
+        raise KeyboardInterrupt
+    if ended.code not in (Exit.FINE, Exit.KERNEL) or not path_file.is_file():
+        for line in store.recovered():
+            _say(line)
+        raise cannot(f"the suites of the run's commit ended with {ended.how}; the lines above say why")
+    return Path(path_file.read_text(encoding="utf-8").strip())
+
+
+def _say_kept(path_file: Path) -> None:
+    if path_file.is_file():
+        _say(f"interrupted; what was measured is kept: {path_file.read_text(encoding='utf-8').strip()}")
+
+
+def _judge(run: Run, new: Run, threshold: float) -> Verdict:
+    found = compare(run, new, threshold=threshold)
+    compared = Compared(base=run, news=(new,), found=(found,), fails=AGAINST)
+    _say("")
+    shown = comparison_text(compared)
+    if isinstance(shown, Group):
+        shown = Group(*shown.renderables[:-1])  # the last line is the exit code of comparing
+    Console(highlight=False, markup=False, emoji=False).print(shown)
+    return verdict(compared)
+
+
+def _say(line: str, longest: int = LONGEST_LINE) -> None:
+    sys.stdout.write(f"{visible(line, longest)}\n")
+    sys.stdout.flush()

@@ -1,0 +1,238 @@
+"""What a comparison says beside a word: another kernel, other clocks, states, drift; and where the runs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.compare import CaseChange, Change, Comparison, compare
+from harness.comparison.attribution import NOT_SET
+from harness.comparison.states import chance_of_parting
+from harness.environment import Group
+from harness.model import DeviceState, Measurement, TrialResult
+from tests.planted_runs import PASSED, QUIET, around, case, measured, run
+from tests.sample_run import cuda_build
+
+
+def only(comparison: Comparison) -> CaseChange:
+    (change,) = comparison.cases
+    return change
+
+
+def of_medians(base_ns: Sequence[float], new_ns: Sequence[float]) -> CaseChange:
+    return only(compare(run(measured(case(), base_ns)), run(measured(case(), new_ns))))
+
+
+# Notes
+
+
+def noted(base: Measurement, new: Measurement, **changes: Any) -> tuple[str, ...]:
+    return only(compare(run(base), run(new, **changes))).notes
+
+
+def test_clocks_that_differ_are_said() -> None:
+    """By the samples' own clocks; else by NVML's readings; 0.5 % is not worth a word."""
+    plain = measured(case(), around(1000.0), sample_clocks_mhz=(1980.0,))
+    assert noted(plain, measured(case(), around(1040.0), sample_clocks_mhz=(1905.0,))) == (
+        "lower clock: 1 905 against 1 980 MHz",
+    )
+    assert noted(plain, measured(case(), around(1000.0), sample_clocks_mhz=(1971.0,))) == ()
+    slow, fast = (DeviceState(time_unix_s=1.0, sm_clock_mhz=mhz) for mhz in (1200, 1980))
+    assert noted(measured(case(), around(1.0), states=(slow,)), measured(case(), around(1.0), states=(fast,))) == (
+        "higher clock: 1 980 against 1 200 MHz",
+    )
+
+
+def test_a_power_cap_is_said() -> None:
+    """By what a reading names, or by a counter that grew; an idle GPU is no limit."""
+    plain = measured(case(), around(1000.0))
+    capped = DeviceState(time_unix_s=1.0, clock_event_reasons=("sw_power_cap", "gpu_idle"))
+    assert noted(plain, measured(case(), around(1000.0), states=(capped,))) == ("power cap in new",)
+    counts = tuple(DeviceState(time_unix_s=t, limited_ns={"thermal": 5, "sw_power_cap": int(t)}) for t in (1.0, 2.0))
+    assert noted(measured(case(), around(1000.0), states=counts), plain) == ("power cap in base",)
+
+
+def test_slower_and_at_a_lower_clock_are_told_apart() -> None:
+    """Two cases are 3 % slower; the one whose clock was as much lower has that beside its word, and stays slower."""
+    old, now = (
+        (DeviceState(time_unix_s=1.0, sm_clock_mhz=1980),),
+        (DeviceState(time_unix_s=1.0, sm_clock_mhz=1935, clock_event_reasons=("sw_power_cap",)),),
+    )
+    base = run(measured(case("a"), around(1000.0), states=old), measured(case("b"), around(1000.0), states=old))
+    new = run(measured(case("a"), around(1030.0), states=now), measured(case("b"), around(1030.0), states=old))
+    held, free = compare(base, new).cases
+    assert (held.change, free.change) == (Change.SLOWER, Change.SLOWER)
+    assert held.marks == ("lower clock", "power cap in new")
+    assert held.notes == ("lower clock: 1 935 against 1 980 MHz", "power cap in new")
+    assert (free.marks, free.notes) == ((), ())
+
+
+def test_clocks_of_what_was_not_compared_are_not_said() -> None:
+    """Another GPU has other clocks."""
+    old, now = ((DeviceState(time_unix_s=1.0, sm_clock_mhz=mhz),) for mhz in (1980, 1200))
+    base, new = measured(case(), around(1.0), states=old), measured(case(), around(1.0), states=now)
+    assert noted(base, new, gpu_name="NVIDIA H100") == ()
+
+
+def test_two_states_between_trials_are_named() -> None:
+    """Two levels 6.5 % apart in one run; where the levels are the two runs, that is the change."""
+    states = (1000.0, 1065.0, 1001.0, 1066.0, 1000.5)
+    assert noted(measured(case(), around(1000.0)), measured(case(), states)) == (
+        "two states between trials in new: 6.5 % apart",
+    )
+    assert noted(measured(case(), states), measured(case(), states)) == (
+        "two states between trials in both: 6.5 % apart",
+    )
+    assert noted(measured(case(), around(1000.0)), measured(case(), around(1065.0))) == ()
+    assert of_medians(states, states[::-1]).change is Change.AMBIGUOUS
+
+
+def test_levels_that_part_by_luck() -> None:
+    """All trials of one run in one state and all of the other in the other, by hand: 2·(1/2)¹⁰, 2·(3/4)⁶·(1/4)²."""
+    assert chance_of_parting(5, 5) == pytest.approx(1 / 512)
+    assert chance_of_parting(6, 2) == pytest.approx(2 * 0.75**6 * 0.25**2)
+    assert chance_of_parting(1, 1) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("with_states", "factor", "change"), [(0, 1.065, "slower"), (8, 1.065, "ambiguous"), (8, 1.2, "slower")]
+)
+def test_states_of_the_neighbours_make_a_step_doubtful(with_states: int, factor: float, change: str) -> None:
+    """Where 8 cases of 40 show steps of 7 %, one that parted by 6.5 % may be the ninth; 20 % is no such step."""
+    states = (1000.0, 1070.0, 1001.0, 1071.0, 1000.5)
+    neighbours = [
+        measured(case(m=i + 1), states if i < with_states else around(1000.0, QUIET[::-1])) for i in range(40)
+    ]
+    base = run(*neighbours, measured(case("this"), around(1000.0)))
+    new = run(*neighbours, measured(case("this"), around(1000.0 * factor)))
+    assert compare(base, new).cases[-1].change == change
+
+
+def drifting(of: float, step_ns: float = 6.0, offsets: Sequence[float] = QUIET) -> Measurement:
+    """Ten samples a trial, each `step_ns` above the one before, with median `of`."""
+    ramp = [step_ns * (i - 4.5) for i in range(10)]
+    trials = (
+        TrialResult(trial=i, verdict=PASSED, samples_ns=tuple(of * (1 + off) + each for each in ramp))
+        for i, off in enumerate(offsets)
+    )
+    return Measurement(case=case(), trials=tuple(trials))
+
+
+def test_drift_within_trials_is_named() -> None:
+    """By hand: the halves' medians are 1000 - 15 and 1000 + 15 ns, 3.0 % apart, in every trial of one run."""
+    plain = drifting(1000.0, 0.01)
+    assert noted(plain, drifting(1000.0)) == ("drift within trials in new: +3.0 %",)
+    assert noted(drifting(1000.0, -6.0), plain) == ("drift within trials in base: -3.0 %",)
+    assert noted(drifting(1000.0, 1.0), plain) == ()  # 0.5 %: below the threshold
+
+
+def test_drift_that_cannot_matter_is_not_named() -> None:
+    """Not where both runs drift alike, nor where trials differ by more than the drift, nor in two trials by chance."""
+    plain = drifting(1000.0, 0.01)
+    assert noted(drifting(1000.0), drifting(1001.0)) == ()
+    loud = (0.0, 0.02, -0.02, 0.01, -0.01)  # the ratio is known to 2.3 %
+    assert noted(drifting(1000.0, 0.01, loud), drifting(1000.0, 4.0, loud)) == ()
+    assert noted(plain, drifting(1000.0, 4.0)) == ("drift within trials in new: +2.0 %",)
+    assert noted(plain, drifting(1000.0, 6.0, (0.0, 0.001))) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "header", "notes"),
+    [
+        ("x", "y", "h", ("kernel changed",)),
+        ("x", "1", "h", ("source changed, device code did not",)),
+        ("0", "y", "h", ("device code changed, source did not",)),
+        ("0", "y", "x", ("kernel changed",)),
+        ("0", "1", "x", ()),
+        ("x", None, "h", ("kernel changed",)),
+        ("0", None, "h", ()),
+    ],
+)
+def test_another_source_under_the_same_name(source: str, code: str | None, header: str, notes: tuple[str, ...]) -> None:
+    """The machine code decides where it is known; another kernel's file is not looked at."""
+
+    def build(src: str, dev: str | None, head: str, other: str) -> Any:
+        sources = {"mine.cu": src, "common.cuh": head, "other.cu": other}
+        codes = {} if dev is None else {"mine.cu:sm_90": dev, "other.cu:sm_90": other}
+        return (replace(cuda_build(), sources_sha256=sources, device_code_sha256=codes),)
+
+    plain = measured(case(), around(1000.0))
+    base = run(plain, builds=build("0", None if code is None else "1", "h", "a"))
+    assert only(compare(base, run(plain, builds=build(source, code, header, "b")))).notes == notes
+
+
+def test_another_variant_is_said() -> None:
+    """Of a kernel whose fastest variant is taken."""
+    fast, plain = (measured(case(), around(1000.0), variant=name) for name in ("float4", "float"))
+    assert noted(plain, fast) == ("other variant: float4 against float",)
+
+
+# The environment
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "same environment"),
+        ({"driver_version": "1", "cuda_driver_version": "13.1"}, "driver only"),
+        ({"torch_version": "3", "cuda_runtime_version": "14", "cublas_version": None}, "torch only"),
+        ({"driver_version": "1", "torch_version": "3"}, "several: driver, torch"),
+        ({"vbios_version": "9"}, "same environment, as far as both runs know it"),
+        ({"gpu_uuid": "GPU-1", "git_commit": "f"}, "several: board, source"),
+        ({"power_limit_mw": 500_000}, "power limit only"),
+    ],
+)
+def test_attribution(changes: dict[str, Any], said: str) -> None:
+    """One line. The sample does not know its VBIOS: that is not known to differ."""
+    found = compare(run(), run(**changes))
+    assert found.attribution == said
+    assert {each.key for each in found.environment} == {k for k in changes if changes[k] is not None}
+
+
+def test_differences_by_group() -> None:
+    """Differing fields only, with units, in the registry's groups; what a build was made with is among them."""
+    build = replace(cuda_build(), flags=("-O1",))
+    found = compare(run(), run(power_limit_mw=500_000, driver_version="1", builds=(build,)))
+    groups = found.by_group
+    assert list(groups) == [Group.DRIVER, Group.SETTINGS, Group.SOURCE]
+    (limit,) = groups[Group.SETTINGS]
+    assert (limit.key, limit.base, limit.new, limit.unit) == ("power_limit_mw", 700_000, 500_000, "mW")
+    assert groups[Group.SOURCE][0].key == "build.cuda.flags"
+    assert found.attribution == "several: driver, power limit, build"
+
+
+def variables(base: str | None, new: str | None) -> Comparison:
+    return compare(run(environment_variables=base), run(environment_variables=new))
+
+
+def test_environment_variables_one_by_one() -> None:
+    """Only those that differ; one that is not set is none that is empty."""
+    found = variables(
+        '{"CUDA_HOME": "/usr", "CUDA_VISIBLE_DEVICES": "0", "CUDA_CACHE_PATH": ""}',
+        '{"CUDA_HOME": "/usr", "CUDA_VISIBLE_DEVICES": "", "NVIDIA_X": "1"}',
+    )
+    assert [(each.key, each.base, each.new) for each in found.environment] == [
+        ("environment_variables.CUDA_CACHE_PATH", "", NOT_SET),
+        ("environment_variables.CUDA_VISIBLE_DEVICES", "0", ""),
+        ("environment_variables.NVIDIA_X", NOT_SET, "1"),
+    ]
+    assert found.attribution == "environment variables only"
+    assert {each.group for each in found.environment} == {Group.SETTINGS}
+
+
+@pytest.mark.parametrize("value", [None, "", "[1]", "{", '"x"', "[" * 100_000])
+def test_environment_variables_that_are_no_table(value: str | None) -> None:
+    """They differ as a whole."""
+    (found,) = variables("{}", value).environment
+    assert (found.key, found.base, found.new) == ("environment_variables", "{}", value)
+
+
+def test_a_key_of_a_newer_program() -> None:
+    """It is shown, not lost."""
+    newer = run()
+    environment = replace(newer.environment, values={**newer.environment.values, "of_tomorrow": 1})
+    (found,) = compare(run(), replace(newer, environment=environment)).environment
+    assert (found.key, found.base, found.new) == ("of_tomorrow", None, 1)
