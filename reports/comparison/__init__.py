@@ -1,0 +1,1 @@
+"""Runs held against a base run → what their page and their Markdown say."""
