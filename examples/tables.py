@@ -24,7 +24,7 @@ from reports.figures import BASELINE, Way, figures  # noqa: E402
 from reports.selfcheck import asked  # noqa: E402
 from reports.side_by_side import seconds_a_case  # noqa: E402
 
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "measuring.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "measuring.md", ROOT / "docs" / "comparing.md")
 EXAMPLES = ROOT / "examples"
 EXAMPLE = EXAMPLES / "h200"
 HEADLINE_COLD = Way(timer="graph", cache=Cache.COLD)

@@ -1,4 +1,4 @@
-"""README.md: every command in it works, its kernel compiles, and its figures are those of the run in examples/."""
+"""README.md: every command in it works, and its kernel compiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.store import verify
 from kernels.build import build
 from kernels.declarations import CSRC
 from tests.test_noxfile import nox
@@ -80,18 +79,3 @@ def test_its_kernel_compiles_and_is_registered(tmp_path: Path) -> None:
     built = build("cuda", architectures=("sm_90",), cache_dir=tmp_path / "cache", csrc=csrc)
     assert "sgemv_mine.cu" in built.record.sources_sha256
     assert any("sgemv_mine_kernel" in row.function for row in built.record.resources)
-
-
-def test_the_example_is_whole_and_small() -> None:
-    """The run in examples/ verifies; it is under 6 MB, its page under 2.5."""
-    verify(EXAMPLE)
-    assert sum(path.stat().st_size for path in EXAMPLE.rglob("*") if path.is_file()) < 6_000_000
-    assert EXAMPLE.with_suffix(".html").stat().st_size < 2_500_000
-
-
-def test_the_example_names_no_machine() -> None:
-    """Hostname, UUID and paths are placeholders."""
-    for path in [*EXAMPLE.rglob("*.json"), *EXAMPLE.rglob("*.log"), EXAMPLE.with_suffix(".html")]:
-        text = path.read_text(encoding="utf-8")
-        assert not re.search(r"GPU-(?!0{8})[0-9a-f]{8}-", text), path
-        assert not re.search(r"(?<![\w.>])/(root|home|tmp|opt|work)/", text), path
