@@ -124,7 +124,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["power", "quiet", "--store", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("run 1: quiet, 12 trials\n5 against 5 trials")
-    assert "run 1, nothing changed" in out
+    assert "nothing changed, run 1" in out
     assert "one case made 3 % slower" in out
     assert main(["power", "quiet", "--store", str(tmp_path), "--trials", "1"]) == 2
     assert capsys.readouterr().err == "--trials: found '1', wanted a whole number from 2 to 1000\n"

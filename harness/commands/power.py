@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from harness.command_line import PIPE_WIDTH
-from harness.comparison.power import TRIALS, Null, Planted, Power, power
+from harness.comparison.power import TRIALS, Null, Power, power
 from harness.comparison.records import Change
 from harness.errors import CommandError, Exit
 from harness.store import SELECTORS, Store, load_whole
@@ -45,26 +45,32 @@ def run(store: Store, options: argparse.Namespace) -> int:
 
 
 def rows(found: Power) -> Iterator[Row]:
-    """The rates as text: a head, then what was compared, what was counted, how often, and the case that did worst."""
-    groups = f"{found.trials} against {found.trials} trials"
-    yield groups, "counted", "found", "most by one case, or least"
+    """The rates as text: a head, then what was compared, what was counted, how often, and by which case the most."""
+    yield f"{found.trials} against {found.trials} trials", "counted", "found", "worst case"
     numbers = {null.base_id: number for number, null in enumerate(found.nulls, start=1) if null.base_id == null.new_id}
     for null in found.nulls:
-        both = " against ".join(
-            f"run {number}" for number in dict.fromkeys((numbers[null.base_id], numbers[null.new_id]))
+        both = dict.fromkeys(f"run {numbers[each]}" for each in (null.base_id, null.new_id))
+        yield (
+            f"nothing changed, {' against '.join(both)}",
+            f"tables with any `{Change.SLOWER}`, any `{Change.FASTER}`",
+            f"{null.slower}, {null.faster} of {null.tables}",
+            _named(null),
         )
-        for change, count in ((Change.SLOWER, null.slower), (Change.FASTER, null.faster)):
-            yield f"{both}, nothing changed", f"tables with any `{change}`", f"{count} of {null.tables}", _named(null)
     for planted in found.planted:
-        effect = f"one case made {100 * planted.effect:g} % slower"
-        yield effect, f"called `{Change.SLOWER}`", *_said(planted, Change.SLOWER, *planted.least(Change.SLOWER))
-        yield effect, f"called `{Change.SAME}`", *_said(planted, Change.SAME, *planted.most(Change.SAME))
+        (least, slower), (most, same) = planted.least(Change.SLOWER), planted.most(Change.SAME)
+        worst = [f"{visible(least)}: {_percent(slower)}", *([f"{visible(most)}: {_percent(same)}"] if same else [])]
+        yield (
+            f"one case made {100 * planted.effect:g} % slower",
+            f"called `{Change.SLOWER}`, `{Change.SAME}`",
+            f"{_percent(planted.share(Change.SLOWER))}, {_percent(planted.share(Change.SAME))}",
+            ", ".join(worst),
+        )
 
 
 def _named(null: Null) -> str:
     case, times = next(iter(null.named.items()), ("", 0))
-    return f"{visible(case)}: {times}" if times else f"none of {null.cases} cases"
+    return f"{visible(case)}: {times}" if times else f"none of {null.cases}"
 
 
-def _said(planted: Planted, change: Change, case: str, share: float) -> tuple[str, str]:
-    return f"{100 * planted.share(change):.1f} %", f"{visible(case)}: {100 * share:.1f} %"
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
