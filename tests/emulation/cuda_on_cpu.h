@@ -1,0 +1,162 @@
+// The words of CUDA C++ that the kernels use, as ordinary C++ for one CPU thread: included before a kernel's source, in
+// which `kernel<<<...>>>(` became `cuda::launch(kernel, ...)(`, and `__shared__` became `cuda::shared` (translate.py).
+// What stands here is all that is known; a kernel that needs more does not compile, and then more is added here.
+//
+// Stricter than a GPU, on purpose: every lane that a mask names, and every thread of a block at __syncthreads, must
+// arrive, those that have returned early included; memory is no more aligned than it was promised to be. Blocks larger
+// than __launch_bounds__ are not refused, and there is no timing, no memory model and no inline PTX.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <typeindex>
+
+#include "lanes.h"
+#include "memory.h"
+
+#define __CUDACC__
+#define __host__
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __align__(bytes) alignas(bytes)
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+using std::max;
+using std::min;
+
+using cudaStream_t = void*;
+enum cudaError_t { cudaSuccess, cudaErrorInvalidConfiguration };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
+
+namespace cuda {
+
+constexpr int kMultiprocessors = 3;  // few, so that small problems make a grid-stride loop go round
+constexpr std::size_t kMostSharedBytes = 48 * 1024;
+
+inline dim3 grid_size, block_size;
+inline cudaError_t last_error = cudaSuccess;
+
+// Of the block that runs.
+inline std::unique_ptr<memory::Buffer> dynamic_shared_memory;
+inline std::map<std::type_index, std::unique_ptr<memory::Buffer>> static_shared_memory;
+
+// The variable of type T that the block's threads share, aligned to no more than asked; `Key` is a type of its own for
+// each variable.
+template <class T, std::size_t alignment, class Key>
+T& shared(const char* name, Key) {
+  auto& buffer = static_shared_memory[typeid(Key)];
+  if (buffer == nullptr) buffer = std::make_unique<memory::Buffer>(name, sizeof(T), alignment);
+  return *buffer->as<T>();
+}
+
+template <class T>
+T* dynamic_shared() {
+  return dynamic_shared_memory->as<T>();
+}
+
+template <class Kernel>
+auto launch(Kernel kernel, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  return [=](auto... arguments) {
+    const unsigned threads = block.x * block.y * block.z;
+    if (grid.x * grid.y * grid.z == 0 || threads == 0 || threads > lanes::kMostThreads ||
+        shared_bytes > kMostSharedBytes) {
+      last_error = cudaErrorInvalidConfiguration;
+      return;
+    }
+    grid_size = grid;
+    block_size = block;
+    const auto fresh_shared_memory = [=] {
+      static_shared_memory.clear();
+      dynamic_shared_memory = std::make_unique<memory::Buffer>("dynamic shared memory", shared_bytes, 16);
+    };
+    lanes::run_grid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, fresh_shared_memory,
+                    [=] { kernel(arguments...); });
+  };
+}
+
+// The lane of the group of `width` that `lane` is in, or this one's own where `lane` is beyond its group's end.
+inline unsigned within_group(unsigned lane, int width) {
+  const unsigned end = (lanes::lane_of_warp() / width + 1) * width;
+  return lane < end ? lane : lanes::lane_of_warp();
+}
+
+template <class T>
+T shuffle(const char* what, lanes::Place place, unsigned mask, T value, unsigned source) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  bits = lanes::exchange(what, place, mask, source, bits);
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+}  // namespace cuda
+
+#define threadIdx lanes::thread_index
+#define blockIdx lanes::block_index
+#define blockDim cuda::block_size
+#define gridDim cuda::grid_size
+
+// The place is that of the call, by default arguments.
+#define CALLED const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int lane, int width = 32, CALLED) {
+  const unsigned first = lanes::lane_of_warp() / width * width;
+  return cuda::shuffle("__shfl_sync", {file, line}, mask, value, first + static_cast<unsigned>(lane) % width);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, CALLED) {
+  const unsigned source = cuda::within_group(lanes::lane_of_warp() ^ static_cast<unsigned>(bits), width);
+  return cuda::shuffle("__shfl_xor_sync", {file, line}, mask, value, source);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CALLED) {
+  const unsigned source = cuda::within_group(lanes::lane_of_warp() + delta, width);
+  return cuda::shuffle("__shfl_down_sync", {file, line}, mask, value, source);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate, CALLED) {
+  return lanes::ballot("__ballot_sync", {file, line}, mask, predicate != 0);
+}
+inline void __syncwarp(unsigned mask = 0xffffffffu, CALLED) {
+  lanes::exchange("__syncwarp", {file, line}, mask, lanes::lane_of_warp(), 0);
+}
+inline void __syncthreads(CALLED) { lanes::wait_for_block("__syncthreads", {file, line}); }
+
+#undef CALLED
+
+template <class T>
+T __ldg(const T* address) {
+  return *address;
+}
+
+inline cudaError_t cudaGetLastError() { return std::exchange(cuda::last_error, cudaSuccess); }
+inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaSuccess ? "no error" : "invalid configuration argument";
+}
+inline cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = cuda::kMultiprocessors;
+  return cudaSuccess;
+}
