@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from harness import case_filter
+from harness.case_filter import CaseFilter
 from harness.compare import THRESHOLD, compare
-from harness.comparison.records import COMPARED, CaseChange, Change, Comparison
+from harness.comparison.records import COMPARED, Change, Comparison
 from harness.comparison.thresholds import read_thresholds, thresholds
 from harness.errors import CommandError, Exit
 from harness.model import Run
-from harness.problems import parse_shapes
 from harness.store import SELECTORS, Store, load_whole
 from harness.words import visible
 
@@ -68,10 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--thresholds", metavar="FILE", help=file)
     words = f"change that leaves with code 1 (repeatable; default: {', '.join(FAILS)}; {NOTHING}: none does)"
     parser.add_argument("--fail-on", metavar="CHANGE", action="append", default=[], help=words)
-    named = {"--kernel": "NAME", "--shape": "MxK", "--timer": "NAME"}
-    for option, metavar in named.items():
-        what = f"show only cases of this {option[2:]} (repeatable)"
-        parser.add_argument(option, metavar=metavar, action="append", default=[], help=what)
+    case_filter.add_arguments(parser)
 
 
 def compared(store: Store, options: argparse.Namespace) -> Compared:
@@ -85,16 +83,21 @@ def compared(store: Store, options: argparse.Namespace) -> Compared:
         CommandError: a wrong option, or one that leaves no case of runs that have some (USAGE); a run that is missing
             or damaged (RUN).
     """
-    fails, shapes = _fails(options.fail_on), {each.label for each in parse_shapes(options.shape)}
+    fails, shown = _fails(options.fail_on), CaseFilter.of(options)
     threshold, by_kernel = thresholds(options.threshold, options.thresholds)
     folders = [store.resolve(each) for each in (options.base, *options.new)]
     known = {folder: load_whole(folder) for folder in dict.fromkeys(folders)}
     base, *news = (known[folder] for folder in folders)
     _say_unused(options.thresholds, by_kernel, known.values())
     every = [compare(base, new, threshold=threshold, thresholds=by_kernel) for new in news]
-    found = tuple(_selected(each, options, shapes) for each in every)
-    _check_selection(options, every, found)
+    shown.check(change.case for each in every for change in each.cases)
+    found = tuple(_selected(each, shown) for each in every)
     return Compared(base=base, news=tuple(news), found=found, fails=fails)
+
+
+def _selected(found: Comparison, shown: CaseFilter) -> Comparison:
+    """The comparison with the asked-for cases alone; no word depends on which others one looks at."""
+    return replace(found, cases=tuple(each for each in found.cases if shown.wants(each.case)))
 
 
 def _say_unused(file: str, names: Iterable[str], runs: Iterable[Run]) -> None:
@@ -115,39 +118,6 @@ def _fails(named: Iterable[str]) -> tuple[Change, ...]:
     if NOTHING in words and len(words) > 1:
         raise CommandError(f"--fail-on: found {' and '.join(words)}, wanted {NOTHING} alone", Exit.USAGE)
     return FAILS if not words else tuple(Change(word) for word in words if word != NOTHING)
-
-
-def _selected(found: Comparison, options: argparse.Namespace, shapes: set[str]) -> Comparison:
-    """The comparison with the asked-for cases alone; no word depends on which others one looks at."""
-
-    def wanted(each: CaseChange) -> bool:
-        pairs = (options.kernel, each.case.kernel), (options.timer, each.case.timer)
-        return all(not names or name in names for names, name in pairs) and (
-            not shapes or each.case.problem.label in shapes
-        )
-
-    return replace(found, cases=tuple(filter(wanted, found.cases)))
-
-
-def _check_selection(options: argparse.Namespace, every: Sequence[Comparison], found: Sequence[Comparison]) -> None:
-    """A name or a filter that fits nothing is a slip; runs without any case have nothing to choose from."""
-    cases = {change.case.id: change.case for each in every for change in each.cases}
-    if not cases:
-        return
-    _check_known("--kernel", options.kernel, (case.kernel for case in cases.values()))
-    _check_known("--timer", options.timer, (case.timer for case in cases.values()))
-    if not any(each.cases for each in found):
-        given = {"--kernel": options.kernel, "--shape": options.shape, "--timer": options.timer}
-        filters = " ".join(f"{option} {visible(value)}" for option, values in given.items() for value in values)
-        raise CommandError(f"{filters}: none of the {len(cases)} cases in these runs", Exit.USAGE)
-
-
-def _check_known(option: str, names: Iterable[str], known: Iterable[str]) -> None:
-    there = list(dict.fromkeys(known))
-    for name in names:
-        if name not in there:
-            wanted = f"one of {', '.join(visible(each) for each in there)}"
-            raise CommandError(f"{option}: found {name!r}, wanted {wanted}", Exit.USAGE)
 
 
 def _exit_code(found: Comparison, fails: tuple[Change, ...]) -> Exit:

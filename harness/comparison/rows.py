@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from harness.comparison.records import Change
 from harness.comparison.sides import FAILED, Side, side
 from harness.model import Case, Measurement, Run, Word
-from harness.timing import Purpose, timers
+from harness.timing import not_benched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +65,8 @@ def rows(base: Run, new: Run, obstacles: Iterable[str]) -> list[Row]:
 
 
 def _benched(run: Run) -> dict[str, Measurement]:
-    """By case id; a timer that is there to check another is no figure. One that this program lacks is."""
-    known = timers()
-    others = {name for name, timer in known.items() if timer.purpose is not Purpose.BENCH}
+    """By case id; a timer that is there to check another is no figure."""
+    others = not_benched()
     mine = [m for m in run.measurements if m.case.timer not in others]
     failed_last = sorted(mine, key=lambda m: bool(m.trials) and m.verdict.word in FAILED)  # of two, it is the one kept
     kept = {m.case.id: m for m in failed_last}

@@ -167,6 +167,11 @@ def timers() -> dict[str, Timer]:
     return by_name
 
 
+def not_benched() -> frozenset[str]:
+    """Names of the timers that check others or are other projects'; one that this version lacks was of a bench."""
+    return frozenset(name for name, timer in timers().items() if timer.purpose is not Purpose.BENCH)
+
+
 def _place(timer: Timer) -> tuple[bool, int, int, str]:
     """The headline, then ours before others', in the order of measuring, the device's clock before the host's."""
     return timer.name != HEADLINE, list(Purpose).index(timer.purpose), list(Crew).index(timer.crew), timer.clock

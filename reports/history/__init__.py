@@ -1,0 +1,1 @@
+"""The page of a store over time: is anything slower, since when, and what changed then."""
