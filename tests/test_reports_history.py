@@ -24,6 +24,7 @@ from harness.model import Case, Digest, Verdict, Word
 from harness.store import Store
 from reports import packages
 from reports.__main__ import main
+from reports.history.changes import in_short, what_changed
 from reports.history.data import NONE, WORD, packed
 from reports.history.page import render_history
 from reports.history.sparkline import HEIGHT, WIDTH, sparkline
@@ -47,6 +48,15 @@ def told(each: Case, night: int) -> Sequence[Digest] | Verdict:
     if each == C and night >= NIGHTS - 2:
         return Verdict(word=Word.WRONG, reason=f"row 3, {HOSTILE}")
     return around(centre, held_back=12 if each == D and night == 5 else 0)
+
+
+def test_a_checkout_with_changes_is_said_so(tmp_path: Path) -> None:
+    """`git dirty: off → on` says nothing to a reader."""
+    for night, dirty in enumerate((False, True)):
+        write(tmp_path, night_run(night, (A,), told, git_dirty=dirty))
+    (device,) = read_history(Store(tmp_path)).devices
+    assert what_changed(device, 1) == ["checkout: clean → with changes"]
+    assert in_short(device, 1) == "checkout changed"
 
 
 def tell(root: Path, cases: Sequence[Case] = (A, B, C, D), digests: Digests = told, nights: int = NIGHTS) -> Path:

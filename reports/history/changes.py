@@ -17,6 +17,9 @@ KINDS = {"driver_version": "driver", "torch_version": "torch", "git_commit": "co
 
 OTHER = "other"
 
+CHECKOUT = "git_dirty"
+"""The key that reads as a state of the checkout: clean, or with changes."""
+
 COMMIT_DIGITS = 8
 
 LONGEST_VALUE = 60
@@ -76,6 +79,8 @@ def _place(key: str) -> int:
 
 
 def _name(key: str) -> str:
+    if key == CHECKOUT:
+        return "checkout"
     if key.startswith(BUILD):
         return fmt.name(key.replace(".", " "))
     return fmt.name(key.replace("_", " "))
@@ -89,7 +94,8 @@ def _value(each: EnvironmentDifference, value: Value) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, bool):
-        return "on" if value else "off"
+        names = ("clean", "with changes") if each.key == CHECKOUT else ("off", "on")
+        return names[value]
     text = str(value)[:COMMIT_DIGITS] if each.key == "git_commit" else str(value)
     unit = ENVIRONMENT_KEYS[each.key].unit if each.key in ENVIRONMENT_KEYS else None
     return visible(text, LONGEST_VALUE) + (f"{fmt.NBSP}{unit}" if unit else "")
