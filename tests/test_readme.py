@@ -58,7 +58,7 @@ def test_its_profile_is_accepted(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [line for line in commands() if re.match(r"nox -s (runs|report|verify|compare)", line)]
+    "line", [line for line in commands() if re.match(r"nox -s (runs|report|verify|compare|history|export)", line)]
 )
 def test_its_commands_on_a_store_work(line: str, tmp_path: Path) -> None:
     """On a store that holds the example under the ref that README names."""
