@@ -19,7 +19,7 @@ from harness.comparison.request import Compared
 from harness.comparison.text import comparison_text
 from harness.comparison.text_remarks import MOST_LINES
 from harness.model import DeviceState, Run, Word
-from tests.planted_runs import Command, case, judged, publish, run, timed
+from tests.planted_runs import case, judged, run, timed
 from tests.sample_run import HOSTILE, cpu_run, empty_run, gpu_run, one_trial_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,21 +49,6 @@ RUNS = {
     "one": one_trial_run(),
     "gpu": gpu_run(shapes=((1024, 128),), trials=3, samples=3, hostile=True),
 }
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run by each of these names."""
-    root = tmp_path_factory.mktemp("store")
-    for name, made in RUNS.items():
-        publish(root, name, made)
-    return root
-
-
-@pytest.fixture
-def command(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """On that store."""
-    return Command(store, capsys, monkeypatch)
 
 
 def printed(base: Run, new: Run, *, every: bool = False, width: int = 80, colour: bool = False, **more: Any) -> str:

@@ -37,21 +37,6 @@ RUNS = {
 }
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run by each of these names."""
-    root = tmp_path_factory.mktemp("store")
-    for name, made in RUNS.items():
-        publish(root, name, made)
-    return root
-
-
-@pytest.fixture
-def command(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """On that store."""
-    return Command(store, capsys, monkeypatch)
-
-
 # The exit code
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from harness.compare import compare
 from harness.comparison.as_json import comparison_json
 from harness.comparison.request import Compared
 from harness.model import DeviceState, Run, Word
-from tests.planted_runs import Command, case, judged, publish, run, timed
+from tests.planted_runs import Command, case, judged, run, timed
 from tests.sample_run import HOSTILE, cpu_run, gpu_run
 
 BASE = run(*(timed(case(name), 1723.0) for name in ("steady", "quick", "slow", "lost")))
@@ -35,21 +34,6 @@ RUNS = {
     "gpu": gpu_run(shapes=((1024, 128),), trials=3, samples=3, hostile=True),
     "one": gpu_run(shapes=((1024, 128),), trials=1, samples=3),
 }
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run by each of these names."""
-    root = tmp_path_factory.mktemp("store")
-    for name, made in RUNS.items():
-        publish(root, name, made)
-    return root
-
-
-@pytest.fixture
-def command(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """On that store."""
-    return Command(store, capsys, monkeypatch)
 
 
 # The text

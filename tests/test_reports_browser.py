@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,25 +10,14 @@ import pytest
 
 from harness.model import Run, TrialResult, Verdict, Word
 from reports.render import render_run
+from tests.browsing import opened
 from tests.sample_run import gpu_run, one_trial_run
 from tests.sample_selfcheck import selfcheck_run
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 DRAWN = "[...document.querySelectorAll('.plot:not(.drawn)')].every(plot => plot.closest('details:not([open])'))"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium on this machine")
-    sync_api: Any = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=["--headless", "--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +25,6 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "run.html"
     path.write_text(render_run(gpu_run(hostile=True)), encoding="utf-8")
     return path
-
-
-def opened(browser: Browser, path: Path, complaints: list[str], **options: Any) -> Page:
-    page = browser.new_page(**options)
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
-    page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
-    page.goto(path.as_uri())
-    return page
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -12,14 +12,12 @@ import pytest
 
 from harness.comparison.request import Compared
 from reports.comparison.page import render_comparison
+from tests.browsing import opened
 from tests.sample_comparison import held, large, night, pair, several
 from tests.sample_run import cpu_run, empty_run, one_trial_run
-from tests.test_reports_browser import browser, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-__all__ = ["browser"]  # a fixture
 
 VISIBLE = "[...document.querySelectorAll('#map tbody tr[data-case]')].filter(row => !row.hidden)"
 

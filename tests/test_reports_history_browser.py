@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from harness.history.devices import read_history
 from harness.model import Case, Digest, Verdict, Word
 from harness.store import Store
 from reports.history.page import render_history
+from tests.browsing import opened
 from tests.many_runs import around, case, night_run, write
 from tests.sample_run import HOSTILE
 
@@ -60,28 +60,6 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "history.html"
     path.write_text(render_history(read_history(Store(root))), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium on this machine")
-    sync_api: Any = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=["--headless", "--no-sandbox"])
-        yield started
-        started.close()
-
-
-def opened(browser: Browser, path: Path, complaints: list[str], **options: Any) -> Page:
-    page = browser.new_page(**options)
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
-    page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
-    page.goto(path.as_uri())
-    return page
 
 
 def open_case(page: Page, kernel: str, runs: str) -> Locator:

@@ -1,0 +1,20 @@
+"""A page opened in the browser of tests/conftest.py, with whatever it complains of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+
+def opened(browser: Browser, path: Path, complaints: list[str], **options: Any) -> Page:
+    """`complaints` gets console messages, errors, dialogs, and requests for anything but the file."""
+    page = browser.new_page(**options)
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
+    page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
+    page.goto(path.as_uri())
+    return page
