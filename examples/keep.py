@@ -1,12 +1,13 @@
 """Copy a run into examples/ without what belongs to one machine: `python examples/keep.py RUN NAME`.
 
-Hostname, the kernel's build, UUIDs and absolute paths become placeholders and samples stay as they are. What follows
-from them, the selfcheck's table, the marks of samples and the sums, is made anew by this version.
+Hostname, the kernel's build, UUIDs (a board's always the same) and paths become placeholders; samples stay. What
+follows from them, the selfcheck's table, the marks of samples and the sums, is made anew by this version.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import shutil
@@ -25,8 +26,8 @@ from reports.render import write_run_page  # noqa: E402
 
 TEXTS = {".json", ".log", ".txt", ".ptx", ".sass", ".diff"}
 
+UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PLACEHOLDERS = (
-    (re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "GPU-00000000-0000-0000-0000-000000000000"),
     (re.compile(r"/[\w./+-]*/site-packages"), "<site-packages>"),
     (re.compile(r"/[\w./+-]*/sgemv-bench(?=/)"), "<cache>"),
     (re.compile(r"/(?:usr|opt|home|root|tmp|work|mnt|data)/[\w./+-]*/(?=\w)"), "<path>/"),
@@ -80,9 +81,15 @@ def without_machine(text: str, named: dict[str, str | None]) -> str:
     for key, value in named.items():
         if value is not None:
             text = text.replace(f'"{value}"', f'"<{key}>"')
+    text = UUID.sub(board, text)
     for pattern, placeholder in PLACEHOLDERS:
         text = pattern.sub(placeholder, text)
     return text
+
+
+def board(uuid: re.Match[str]) -> str:
+    """A placeholder that is the same for the same board, and leads to none."""
+    return f"GPU-00000000-0000-0000-0000-{hashlib.sha256(uuid[0].encode()).hexdigest()[:12]}"
 
 
 if __name__ == "__main__":

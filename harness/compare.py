@@ -10,7 +10,8 @@ import math
 from collections.abc import Mapping
 
 from harness.comparison.attribution import attribution, differences, obstacles
-from harness.comparison.moderated import Judgement, Pair, judge
+from harness.comparison.boards import board_spread
+from harness.comparison.moderated import Judgement, Pair, Table
 from harness.comparison.notes import (
     device_notes,
     drift_notes,
@@ -21,17 +22,17 @@ from harness.comparison.notes import (
 )
 from harness.comparison.records import COMPARED, CaseChange, Change, Comparison, EnvironmentDifference
 from harness.comparison.rows import Row, rows
-from harness.comparison.sides import Side
 from harness.errors import CommandError, Exit
-from harness.model import Run
+from harness.model import Cache, Case, Run
 from harness.stats import Interval
+from harness.timing import HEADLINE
 
 THRESHOLD = 0.01
 """A smaller change is nobody's concern, as a fraction."""
 
 SIGNIFICANCE = 0.01
 """Chance of any wrong `slower` or `faster` in a table, so that two runs of the same code have a `slower` in at most 1
-table of 200."""
+table of 200. Half of it is for the headline's cold cases."""
 
 
 def compare(
@@ -39,8 +40,8 @@ def compare(
 ) -> Comparison:
     """What changed from `base` to `new`.
 
-    A case is `slower` or `faster` if its ratio is significant at `SIGNIFICANCE` after Holm's correction and its
-    estimate lies beyond 1 ± threshold; `same` if its whole interval lies within; else `ambiguous`.
+    A case is `slower` if its ratio is significant at `SIGNIFICANCE` after Holm's correction and its estimate is above
+    1 + threshold; `faster` if the inverse is; `same` if the whole interval lies between; else `ambiguous`.
 
     Args:
         base: with its samples, as `store.load` gives it.
@@ -56,12 +57,15 @@ def compare(
     found, forbidden = differences(base, new), obstacles(base, new)
     table = rows(base, new, forbidden)
     open_rows = [place for place, row in enumerate(table) if row.change is None]
-    judged = dict(zip(open_rows, judge([_pair(table[place]) for place in open_rows]), strict=True))
+    allowed = board_spread(base, new)
+    tests = Table([pair_of(table[place]) for place in open_rows], between=allowed)
+    judged = dict(zip(open_rows, tests.judgements(), strict=True))
     noted = {kernel: kernel_notes(kernel, base, new) for kernel in {row.case.kernel for row in table}}
     return Comparison(
         base_id=base.id,
         new_id=new.id,
         threshold=default,
+        board_spread=allowed,
         environment=found,
         attribution=attribution(found),
         not_comparable=forbidden,
@@ -77,16 +81,16 @@ def word(ratio: Interval, p: float | None, threshold: float) -> Change:
 
     Args:
         ratio: new over base, in time.
-        p: after correction; None: one trial a side.
+        p: after correction; None: nothing says how sure it is.
         threshold: as a fraction.
     """
     if ratio.low is None or ratio.high is None or p is None:
         return Change.AMBIGUOUS
     if p <= SIGNIFICANCE and ratio.estimate > 1 + threshold:
         return Change.SLOWER
-    if p <= SIGNIFICANCE and ratio.estimate < 1 - threshold:
+    if p <= SIGNIFICANCE and ratio.estimate < 1 / (1 + threshold):
         return Change.FASTER
-    within = 1 - threshold <= ratio.low and ratio.high <= 1 + threshold
+    within = 1 / (1 + threshold) <= ratio.low and ratio.high <= 1 + threshold
     return Change.SAME if within else Change.AMBIGUOUS
 
 
@@ -96,14 +100,18 @@ def _checked(threshold: float, name: str) -> float:
     return threshold
 
 
-def _pair(row: Row) -> Pair:
-    base, new = row.base_side or _no_side(row), row.new_side or _no_side(row)
-    family = f"{row.case.timer}-{row.case.cache}"
-    return Pair(base=base.logs, new=new.logs, family=family, tick=max(base.tick, new.tick))
+def pair_of(row: Row) -> Pair:
+    """What is tested of a row that both runs have figures of."""
+    base, new = row.base_side, row.new_side
+    if base is None or new is None:
+        raise ValueError(f"{row.case.id}: compared, but not in both runs")
+    return pair(row.case, base.logs, new.logs, max(base.tick, new.tick))
 
 
-def _no_side(row: Row) -> Side:
-    raise ValueError(f"{row.case.id}: compared, but not in both runs")
+def pair(case: Case, base: tuple[float, ...], new: tuple[float, ...], tick: float) -> Pair:
+    """What is tested of a case, from ln(median in ns) by trial."""
+    headline = case.timer == HEADLINE and case.cache is Cache.COLD
+    return Pair(base=base, new=new, family=f"{case.timer}-{case.cache}", tick=tick, headline=headline)
 
 
 def _change(row: Row, judged: Judgement | None, threshold: float, kernel: list[str]) -> CaseChange:
@@ -111,7 +119,7 @@ def _change(row: Row, judged: Judgement | None, threshold: float, kernel: list[s
     said, reason = row.change, row.reason
     if said is None and ratio is not None:
         said = word(ratio, p, threshold)
-        reason = _doubt(ratio, p, threshold) if said is Change.AMBIGUOUS else None
+        reason = _doubt(row, ratio, p, threshold) if said is Change.AMBIGUOUS else None
     base, new = row.base_side, row.new_side
     device = device_notes(row.base, row.new) if row.base and row.new and ratio else []
     return CaseChange(
@@ -130,13 +138,14 @@ def _change(row: Row, judged: Judgement | None, threshold: float, kernel: list[s
     )
 
 
-def _doubt(ratio: Interval, p: float | None, threshold: float) -> str:
+def _doubt(row: Row, ratio: Interval, p: float | None, threshold: float) -> str:
     """Why a case is ambiguous."""
     if ratio.low is None or ratio.high is None or p is None:
-        return "one trial a side gives no interval"
+        few = any(side is not None and len(side.logs) == 1 for side in (row.base_side, row.new_side))
+        return "one trial on a side gives no interval" if few else "trials that do not scatter at all give no interval"
     if p <= SIGNIFICANCE:
         return "changed, but perhaps by less than the threshold"
-    if ratio.low > 1 + threshold or ratio.high < 1 - threshold:
+    if ratio.low > 1 + threshold or ratio.high < 1 / (1 + threshold):
         return "beyond the threshold, but not significant over the whole table"
     if ratio.low > 1 or ratio.high < 1:
         return "perhaps changed, by about the threshold"

@@ -21,7 +21,7 @@ import filelock
 from harness.errors import CommandError, Exit, first_line
 from harness.model import SCHEMA_VERSION, Measurement, Run
 from harness.selfcheck import selfcheck
-from harness.tables import tables, without_tables
+from harness.tables import IN_TABLES, tables, without_tables
 
 PREFIX = ".draft-"
 HEADER = "header.json"
@@ -206,8 +206,11 @@ def write_run(folder: Path, run: Run) -> None:
     """Write run.json, the Parquet files and SHA256SUMS of a finished run into `folder`."""
     for name, frame in tables(run.measurements).items():
         frame.to_parquet(folder / name, index=False, compression="zstd", compression_level=15)
-    slim = replace(run, measurements=without_tables(run.measurements))
-    (folder / "run.json").write_text(_json(slim.to_dict()), encoding="utf-8")
+    slim = replace(run, measurements=without_tables(run.measurements)).to_dict()
+    for trial in (trial for measurement in slim["measurements"] for trial in measurement["trials"]):
+        for name in IN_TABLES:
+            del trial[name]
+    (folder / "run.json").write_text(_json(slim), encoding="utf-8")
     write_sums(folder)
 
 

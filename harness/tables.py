@@ -35,6 +35,9 @@ read, and what held the clocks back, derived from the readings when the run was 
 AS_JSON = ("clock_event_reasons", "limited_ns", "unknown")
 """Fields of `DeviceState` that are no single value: text in JSON."""
 
+IN_TABLES = ("samples_ns", "sample_times_unix_s", "sample_clocks_mhz", "states")
+"""Fields of `TrialResult` that the tables hold: run.json does not name them."""
+
 WHOLE = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_mw")
 """Fields of `DeviceState` that are whole numbers; pandas makes floats of a column with gaps."""
 
@@ -56,7 +59,7 @@ def tables(measurements: Sequence[Measurement]) -> dict[str, pd.DataFrame]:
 
 def without_tables(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
     """The measurements without what the tables hold, and with a digest of each trial's samples instead."""
-    bare: dict[str, Any] = {"samples_ns": (), "sample_times_unix_s": (), "sample_clocks_mhz": (), "states": ()}
+    bare: dict[str, Any] = dict.fromkeys(IN_TABLES, ())
     reference_mhz = reference_clock_mhz(measurements)
 
     def slim(trial: TrialResult) -> TrialResult:

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from harness.compare import COMPARED, CaseChange, Change, Comparison, compare, word
 from harness.errors import CommandError, Exit
@@ -223,29 +221,25 @@ def test_times_that_are_none(bad: float, where: str) -> None:
 def test_one_trial_a_side() -> None:
     """An estimate without an interval, and a word."""
     found = of_medians([1000.0], [2000.0])
-    assert (found.change, found.reason) == (Change.AMBIGUOUS, "one trial a side gives no interval")
+    assert (found.change, found.reason) == (Change.AMBIGUOUS, "one trial on a side gives no interval")
     assert found.ratio == Interval(estimate=pytest.approx(2.0), low=None, high=None)
     assert found.notes == ("one trial in base", "one trial in new")
 
 
 def test_one_trial_against_five() -> None:
-    """The five say how much trials differ: s·√(1/1 + 1/5) with 4 degrees of freedom."""
-    base = around(1000.0)
-    found = of_medians(base, [1100.0])
-    logs = np.log(base)
-    reach = stats.t.ppf(0.975, 4) * logs.std(ddof=1) * math.sqrt(1.2)
-    assert found.change is Change.SLOWER
-    assert found.ratio is not None
-    assert found.ratio.high == pytest.approx(math.exp(math.log(1100) - logs.mean() + reach))
+    """The five say how much their run's trials differ, and nothing of what a process added to the other run."""
+    found = of_medians(around(1000.0), [1100.0])
+    assert (found.change, found.reason) == (Change.AMBIGUOUS, "one trial on a side gives no interval")
     assert found.notes == ("one trial in new",)
 
 
-@pytest.mark.parametrize(("new_ns", "change"), [(1000.0, "same"), (1005.0, "same"), (1100.0, "slower")])
+@pytest.mark.parametrize(("new_ns", "change"), [(1000.0, "same"), (1005.0, "ambiguous"), (1100.0, "ambiguous")])
 def test_no_variance_at_all(new_ns: float, change: str) -> None:
-    """As far as these trials tell there is no doubt; nothing is divided by."""
+    """Alone in its table: nothing says how sure a difference is, a coarse clock may make it; nothing is divided by."""
     found = of_medians([1000.0] * 5, [new_ns] * 5)
     assert found.change == change
-    assert found.p == (1.0 if new_ns == 1000 else 0.0)
+    assert found.p == (1.0 if new_ns == 1000 else None)
+    assert found.reason == (None if new_ns == 1000 else "trials that do not scatter at all give no interval")
 
 
 def test_no_variance_among_cases_that_have_some() -> None:

@@ -134,8 +134,8 @@ def test_one_trial_has_no_interval(command: Any) -> None:
     """The ratio stands alone, and why the case is ambiguous below."""
     done = command("one", "one", "--kernel", "torch.matmul", "--timer", "graph")
     assert done.code == 0
-    assert sum("1.000 one trial ambiguous" in line for line in done.lines) == 2
-    assert any(line.startswith("ambiguous: one trial a side gives no interval") for line in done.lines)
+    assert sum("1.000 no interval ambiguous" in line for line in done.lines) == 2
+    assert any(line.startswith("ambiguous: one trial on a side gives no interval") for line in done.lines)
 
 
 def test_the_threshold_moves_the_word(command: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,21 @@ import pytest
 from scipy import stats
 
 from harness.compare import THRESHOLD, Change, word
-from harness.comparison.moderated import MOST_PRIOR_FREEDOM, NO_PRIOR, Pair, holm, inverse_trigamma, judge, prior
+from harness.comparison.moderated import (
+    MOST_PRIOR_FREEDOM,
+    NO_PRIOR,
+    PARTS,
+    Judgement,
+    Pair,
+    Table,
+    holm,
+    inverse_trigamma,
+    prior,
+)
+
+
+def judge(pairs: Sequence[Pair]) -> list[Judgement]:
+    return Table(pairs).judgements()
 
 
 def test_holm_by_hand() -> None:
@@ -45,13 +61,72 @@ def test_a_prior_from_little() -> None:
 
 @pytest.mark.parametrize("sizes", [(5, 5), (24, 3), (2, 7)])
 def test_alone_it_is_student_or_welch(sizes: tuple[int, int]) -> None:
-    """Without neighbours, and with a smaller side that is the noisier one, scipy's p comes out."""
+    """Without neighbours scipy's p comes out, times the parts; of unequal sides with the smaller one's freedom."""
     draw = np.random.default_rng(3)
     base, new = draw.normal(0, 0.01, sizes[0]), draw.normal(0.02, 0.03, sizes[1])
     (found,) = judge([Pair(base=tuple(base), new=tuple(new), family="")])
-    student = stats.ttest_ind(base, new).pvalue
-    welch = stats.ttest_ind(base, new, equal_var=False).pvalue
-    assert found.p == pytest.approx(student if sizes[0] == sizes[1] else max(student, welch))
+    student = stats.ttest_ind(base, new)
+    p = student.pvalue
+    if sizes[0] != sizes[1]:
+        welch = stats.ttest_ind(base, new, equal_var=False).statistic
+        p = max(p, 2 * stats.t.sf(abs(welch), min(sizes) - 1))
+    assert found.p == pytest.approx(min(1, PARTS * p))
+
+
+def test_the_headline_has_half_of_the_chance_of_error() -> None:
+    """However many other cases are beside it, and whether or not there are any."""
+    draw = np.random.default_rng(5)
+    pairs = [
+        Pair(base=tuple(draw.normal(0, 0.01, 5)), new=tuple(draw.normal(0.02, 0.01, 5)), family="", headline=i < 3)
+        for i in range(40)
+    ]
+    found = [each.p for each in judge(pairs)]
+    table = Table(pairs)
+    raw = [p for _, p in table._tests]
+    assert found[:3] == pytest.approx([min(1, PARTS * p) for p in holm(raw[:3])])
+    assert found[3:] == pytest.approx([min(1, PARTS * p) for p in holm(raw[3:])])
+
+
+def test_one_case_made_longer_is_judged_as_if_it_had_been_measured_so() -> None:
+    """A shift leaves variances, and so the prior, alone."""
+    draw = np.random.default_rng(6)
+    pairs = [Pair(base=tuple(draw.normal(0, 0.01, 5)), new=tuple(draw.normal(0, 0.01, 5)), family="") for _ in range(9)]
+    moved = [*pairs[:4], replace(pairs[4], new=tuple(log + 0.02 for log in pairs[4].new)), *pairs[5:]]
+    found, wanted = Table(pairs).with_one(4, 0.02), judge(moved)[4]
+    assert found.p == pytest.approx(wanted.p)
+    assert found.ratio.low == pytest.approx(wanted.ratio.low)
+
+
+def test_what_boards_differ_by_is_allowed_for() -> None:
+    """By hand: two sides of five with sd s have an error of s²·2/5; with t² more it is known by more freedom."""
+    draw = np.random.default_rng(7)
+    base, new = draw.normal(0, 0.003, 5), draw.normal(0.01, 0.003, 5)
+    pair = Pair(base=tuple(base), new=tuple(new), family="")
+    (found,) = Table([pair], between=0.004).judgements()
+    squared = (base.var(ddof=1) + new.var(ddof=1)) / 2 * 2 / 5
+    total = squared + 0.004**2
+    t = (new.mean() - base.mean()) / math.sqrt(total)
+    assert found.p == pytest.approx(PARTS * 2 * stats.t.sf(abs(t), 8 * (total / squared) ** 2))
+    (alone,) = judge([pair])
+    assert alone.p is not None
+    assert alone.p < found.p
+
+
+def test_no_scatter_at_all_is_no_certainty() -> None:
+    """Five equal trials against five others, a tick apart: nothing says how sure that is. Equal ones are the same."""
+    equal, other = (math.log(2048.0),) * 5, (math.log(2080.0),) * 5
+    (found,) = judge([Pair(base=equal, new=other, family="")])
+    assert (found.ratio.low, found.p) == (None, None)
+    (same,) = judge([Pair(base=equal, new=equal, family="")])
+    assert (same.ratio.low, same.ratio.high, same.p) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 24), (5, 1)])
+def test_one_trial_on_a_side_says_nothing(sizes: tuple[int, int]) -> None:
+    """What a process adds to that run is not known from the other's."""
+    draw = np.random.default_rng(8)
+    (found,) = judge([Pair(base=tuple(draw.normal(0, 1, sizes[0])), new=tuple(draw.normal(9, 1, sizes[1])), family="")])
+    assert (found.ratio.low, found.p) == (None, None)
 
 
 # The rates

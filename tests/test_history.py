@@ -311,8 +311,28 @@ class TestStanding:
         """Two values alone cannot tell, however far apart."""
         found = standing_of(tmp_path, 2, lambda _, night: around((1000.0, 2000.0)[night], trials=1))
         assert found.against_previous.change is Change.AMBIGUOUS
-        assert found.against_previous.reason == "one trial a side gives no interval"
+        assert found.against_previous.reason == "one trial on a side gives no interval"
         assert found.against_best.change is Change.AMBIGUOUS
+
+    def test_another_board_is_allowed_for(self, tmp_path: Path) -> None:
+        """A step of 1.1 % between two runs of one board is one; between two boards it may be theirs."""
+        quiet = (0.0, 0.0005, -0.0005, 0.0002, -0.0002)
+
+        def told(_: Case, night: int) -> Sequence[Digest]:
+            return [
+                replace(each, median_ns=(1000.0, 1011.0)[night] * (1 + q))
+                for each, q in zip(around(1.0), quiet, strict=True)
+            ]
+
+        words = []
+        for second in ("GPU-a", "GPU-b"):
+            root = tmp_path / second
+            for night, board in enumerate(("GPU-a", second)):
+                write(root, night_run(night, (case(),), told, gpu_uuid=board))
+            (device,) = read_history(Store(root)).devices
+            (found,) = standings(device)
+            words.append(found.against_previous.change)
+        assert words == [Change.SLOWER, Change.AMBIGUOUS]
 
     def test_first_run(self, tmp_path: Path) -> None:
         """Nothing to hold it against."""

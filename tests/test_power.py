@@ -53,6 +53,7 @@ def test_nothing_changed_and_nothing_is_said() -> None:
 def test_what_is_planted_is_found() -> None:
     """3 % in trials that scatter by 0.2 %; of the long cases alone."""
     three, none = power([QUIET], tables=1, draws=20, effects=(0.03, 0.0)).planted
+    assert three.one_run
     assert set(three.words) == {m.case.id for m in QUIET.measurements[1:]}
     assert math.exp(sum(map(math.log, QUIET.measurements[1].samples_ns)) / 12) > LONG_NS
     assert three.share(Change.SLOWER) == 1
@@ -78,7 +79,7 @@ def test_groups_share_no_trial() -> None:
     (source,) = _sources([replace(QUIET, measurements=tuple(numbered))], 5)
     drawn = _Drawing(trials=5, threshold=0.01, chance=random.Random(0))  # noqa: S311
     for _ in range(50):
-        first, *others = drawn.groups(source, source)
+        first, *others = drawn.table(source, source)._pairs
         assert len({*first.base, *first.new}) == 10
         assert all((each.base, each.new) == (first.base, first.new) for each in others)
 
@@ -94,7 +95,7 @@ def test_shares_by_hand() -> None:
         "a": Counter({Change.SLOWER: 3, Change.SAME: 1}),
         "b": Counter({Change.SLOWER: 1, Change.AMBIGUOUS: 3}),
     }
-    planted = Planted(effect=0.03, words=words)
+    planted = Planted(effect=0.03, one_run=True, words=words)
     assert planted.share(Change.SLOWER) == 0.5
     assert planted.least(Change.SLOWER) == ("b", 0.25)
     assert planted.most(Change.SAME) == ("a", 0.25)

@@ -116,9 +116,12 @@ def test_many_runs_stay_small() -> None:
 
 
 def test_the_notes_speak_of_several_tables_only_where_there_are() -> None:
-    """Holm's correction is made by table."""
-    assert not any("together" in note for note in notes(1, 0.01))
-    assert any("Here are 3 such tables" in note for note in notes(3, 0.01))
+    """Holm's correction is made by table; boards are spoken of where the runs are of two."""
+    one = pair().found
+    assert not any("together" in note or "boards" in note for note in notes(one))
+    assert any("Here are 3 such tables" in note for note in notes(one * 3))
+    other = replace(one[0], board_spread=0.004)
+    assert any("0.4 % standard deviation" in note for note in notes([one[0], other]))
 
 
 def test_what_stands_on_the_page() -> None:

@@ -213,14 +213,14 @@ class TestData:
         assert header["cases"][shown[A]]["remarks"] == [said]
 
     def test_reason_for_ambiguous(self, tmp_path: Path) -> None:
-        """One trial a side is told where the word is explained."""
+        """One trial on a side is told where the word is explained."""
         root = tell(tmp_path, [A], lambda _, night: around(1000.0 + night, trials=1), nights=2)
         (device,) = read_history(Store(root)).devices
         header, _ = unpacked(packed(device, standings(device)))
         (about,) = header["cases"]
         assert about["remarks"] == [
-            "Ambiguous against the run before: one trial a side gives no interval.",
-            "Ambiguous against the best before: one trial a side gives no interval.",
+            "Ambiguous against the run before: one trial on a side gives no interval.",
+            "Ambiguous against the best before: one trial on a side gives no interval.",
         ]
 
     def test_wide_span_keeps_its_ends(self, tmp_path: Path) -> None:

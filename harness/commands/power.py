@@ -58,12 +58,12 @@ def rows(found: Power) -> Iterator[Row]:
         )
     for planted in found.planted:
         (least, slower), (most, same) = planted.least(Change.SLOWER), planted.most(Change.SAME)
-        worst = [f"{visible(least)}: {_percent(slower)}", *([f"{visible(most)}: {_percent(same)}"] if same else [])]
+        case, share, said = (most, same, Change.SAME) if same else (least, slower, Change.SLOWER)
         yield (
-            f"one case made {100 * planted.effect:g} % slower",
+            f"one case made {100 * planted.effect:g} % slower, {'one run' if planted.one_run else 'two runs'}",
             f"called `{Change.SLOWER}`, `{Change.SAME}`",
             f"{_percent(planted.share(Change.SLOWER))}, {_percent(planted.share(Change.SAME))}",
-            ", ".join(worst),
+            f"{visible(case)}: {_percent(share)} `{said}`",
         )
 
 
@@ -73,4 +73,5 @@ def _named(null: Null) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    """No more digits than the draws have: one near 0 and 100, else none."""
+    return f"{100 * share:.1f} %" if min(share, 1 - share) < 0.1 else f"{100 * share:.0f} %"

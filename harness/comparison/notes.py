@@ -123,7 +123,7 @@ def _thousands(mhz: float) -> str:
 
 def state_notes(base: Side, new: Side, threshold: float) -> list[str]:
     """Whether a run's own trials fall into two levels that are further apart than the threshold."""
-    found = find_states(base.logs, new.logs)
+    found = find_states(base.logs, new.logs, max(base.tick, new.tick))
     if found is None or found.step <= math.log1p(threshold):
         return []
     where = "both" if found.in_base and found.in_new else "base" if found.in_base else "new"

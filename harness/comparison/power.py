@@ -5,8 +5,8 @@ them, so every `slower` or `faster` is false: the rate of tables that have one. 
 group is made longer by an effect, which must be found, and must not be called `same`. Groups keep their trials
 together over all cases, so what a process does to all its cases is in it.
 
-Groups of two runs, a day apart or on another card, are compared too: what differs then is not only chance, and the
-words say how far such runs agree.
+Groups of two runs are compared too: what a board and an hour add is in them. Effects are planted into cases of 10 µs
+and more; a case with two states, as cuBLAS has on 8×4096, hides a small one.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
-from harness.compare import THRESHOLD, word
-from harness.comparison.moderated import Pair, judge
+from harness.compare import THRESHOLD, pair, word
+from harness.comparison.boards import board_spread
+from harness.comparison.moderated import Judgement, Table
 from harness.comparison.records import Change
 from harness.comparison.sides import Side, side
 from harness.errors import CommandError, Exit
 from harness.model import Case, Run
+from harness.timing import not_benched
 
 TRIALS = 5
 """A bench's default."""
@@ -31,8 +33,8 @@ TRIALS = 5
 TABLES = 1000
 """Comparisons without a change, for each pair of runs."""
 
-DRAWS = 50
-"""Comparisons with one, for each effect, run and case."""
+DRAWS = 500
+"""Comparisons with one, for each effect, pair of runs and case."""
 
 EFFECTS = (0.03, 0.01)
 """Planted slowdowns, as fractions."""
@@ -67,6 +69,8 @@ class Planted:
 
     effect: float
     """By how much, as a fraction."""
+    one_run: bool
+    """Both groups are of one run; else of two."""
     words: dict[str, Counter[Change]]
     """By case id: how often each word was said."""
 
@@ -98,14 +102,14 @@ class Power:
     nulls: tuple[Null, ...]
     """Each run against itself, then each pair of runs."""
     planted: tuple[Planted, ...]
-    """By effect."""
+    """By effect, in groups of one run, then of two."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
     """The trials of a run."""
 
-    id: str
+    run: Run
     cases: tuple[Case, ...]
     sides: tuple[Side, ...]
 
@@ -130,7 +134,7 @@ def power(  # noqa: PLR0913 - the numbers of an experiment
         runs: with samples; only cases that all of them have figures of, in every trial, take part.
         trials: in each group; every run needs twice as many.
         tables: comparisons without a change, for each pair of runs.
-        draws: comparisons with one, for each effect, run and case.
+        draws: comparisons with one, for each effect, pair of runs and case.
         effects: slowdowns, as fractions.
         threshold: of the words, as a fraction.
         seed: of the draws.
@@ -140,18 +144,21 @@ def power(  # noqa: PLR0913 - the numbers of an experiment
     """
     sources = _sources(runs, trials)
     drawn = _Drawing(trials=trials, threshold=threshold, chance=random.Random(seed))  # noqa: S311 - no secrets
-    pairs = [*((each, each) for each in sources), *combinations(sources, 2)]
+    within, across = [(each, each) for each in sources], list(combinations(sources, 2))
     return Power(
         trials=trials,
         threshold=threshold,
-        nulls=tuple(_null(*pair, drawn, tables) for pair in pairs),
-        planted=tuple(_planted(sources, effect, drawn, draws) for effect in effects),
+        nulls=tuple(_null(*each, drawn, tables) for each in (*within, *across)),
+        planted=tuple(
+            _planted(pairs, effect, drawn, draws) for pairs in (within, across) if pairs for effect in effects
+        ),
     )
 
 
 def _sources(runs: Sequence[Run], trials: int) -> list[_Source]:
     """The runs' trials, of the cases that they share."""
-    found = [{m.case.id: (m.case, side(m)) for m in run.measurements} for run in runs]
+    others = not_benched()
+    found = [{m.case.id: (m.case, side(m)) for m in run.measurements if m.case.timer not in others} for run in runs]
     whole = [max((len(each.logs) for _, each in cases.values()), default=0) for cases in found]
     for run, most in zip(runs, whole, strict=True):
         if most < 2 * trials:
@@ -165,7 +172,7 @@ def _sources(runs: Sequence[Run], trials: int) -> list[_Source]:
     if not shared:
         raise CommandError("power: no case has figures in every trial of these runs", Exit.USAGE)
     return [
-        _Source(id=run.id, cases=tuple(cases[key][0] for key in shared), sides=tuple(cases[key][1] for key in shared))
+        _Source(run=run, cases=tuple(cases[key][0] for key in shared), sides=tuple(cases[key][1] for key in shared))
         for run, cases in zip(runs, found, strict=True)
     ]
 
@@ -178,39 +185,39 @@ class _Drawing:
     threshold: float
     chance: random.Random
 
-    def groups(self, base: _Source, new: _Source) -> list[Pair]:
+    def table(self, base: _Source, new: _Source) -> Table:
         """One comparison: of each case two groups of trials that share none."""
         if base is new:
             drawn = self.chance.sample(range(base.trials), 2 * self.trials)
             ours, theirs = drawn[: self.trials], drawn[self.trials :]
         else:
             ours, theirs = (self.chance.sample(range(each.trials), self.trials) for each in (base, new))
-        return [
-            Pair(
-                base=tuple(old.logs[i] for i in ours),
-                new=tuple(fresh.logs[i] for i in theirs),
-                family=f"{case.timer}-{case.cache}",
-                tick=max(old.tick, fresh.tick),
-            )
+        pairs = [
+            pair(case, _at(old.logs, ours), _at(fresh.logs, theirs), max(old.tick, fresh.tick))
             for case, old, fresh in zip(base.cases, base.sides, new.sides, strict=True)
         ]
+        return Table(pairs, between=0.0 if base is new else board_spread(base.run, new.run))
 
-    def words(self, pairs: Sequence[Pair]) -> list[Change]:
-        """What `compare` says of each."""
-        return [word(each.ratio, each.p, self.threshold) for each in judge(pairs)]
+    def word(self, judged: Judgement) -> Change:
+        """What `compare` says of it."""
+        return word(judged.ratio, judged.p, self.threshold)
+
+
+def _at(logs: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
+    return tuple(logs[place] for place in places)
 
 
 def _null(base: _Source, new: _Source, drawn: _Drawing, tables: int) -> Null:
     """Tables without a change."""
     counts, named = Counter[Change](), Counter[str]()
     for _ in range(tables):
-        said = drawn.words(drawn.groups(base, new))
+        said = [drawn.word(each) for each in drawn.table(base, new).judgements()]
         counts.update(set(said))
         pairs = zip(base.cases, said, strict=True)
         named.update(case.id for case, change in pairs if change in {Change.SLOWER, Change.FASTER})
     return Null(
-        base_id=base.id,
-        new_id=new.id,
+        base_id=base.run.id,
+        new_id=new.run.id,
         tables=tables,
         cases=len(base.cases),
         slower=counts[Change.SLOWER],
@@ -219,26 +226,21 @@ def _null(base: _Source, new: _Source, drawn: _Drawing, tables: int) -> Null:
     )
 
 
-def _planted(sources: Sequence[_Source], effect: float, drawn: _Drawing, draws: int) -> Planted:
-    """One long case after the other is slowed down, in groups of one run."""
+def _planted(pairs: Sequence[tuple[_Source, _Source]], effect: float, drawn: _Drawing, draws: int) -> Planted:
+    """One long case after the other is slowed down, in tables that have no other change."""
     words: dict[str, Counter[Change]] = {}
-    for source in sources:
+    for base, new in pairs:
         for _ in range(draws):
-            groups = drawn.groups(source, source)
-            for place in _long(source):
-                slowed = [_slowed(each, effect) if i == place else each for i, each in enumerate(groups)]
-                said = words.setdefault(source.cases[place].id, Counter())
-                said[drawn.words(slowed)[place]] += 1
+            table = drawn.table(base, new)
+            for place in _long(base):
+                said = words.setdefault(base.cases[place].id, Counter())
+                said[drawn.word(table.with_one(place, math.log1p(effect)))] += 1
     if not words:
         raise CommandError(f"power: no case takes {LONG_NS / 1e3:g} µs or more in these runs", Exit.USAGE)
-    return Planted(effect=effect, words=words)
+    return Planted(effect=effect, one_run=pairs[0][0] is pairs[0][1], words=words)
 
 
 def _long(source: _Source) -> Iterator[int]:
     for place, each in enumerate(source.sides):
         if math.fsum(each.logs) / len(each.logs) >= math.log(LONG_NS):
             yield place
-
-
-def _slowed(pair: Pair, effect: float) -> Pair:
-    return replace(pair, new=tuple(log + math.log1p(effect) for log in pair.new))

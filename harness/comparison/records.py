@@ -78,7 +78,7 @@ class CaseChange:
     """Trials behind `new_ns`."""
     ratio: Interval | None = None
     """Time in the new run over time in the base run: above 1 is slower. None unless compared; without ends where
-    both sides have one trial. The interval is of this case alone, not corrected for the table."""
+    nothing says how sure it is. The interval is of this case alone, not corrected for the table."""
     p: float | None = None
     """Of the ratio being 1, two-sided, after Holm's correction over the table; None where it could not be had."""
     marks: tuple[str, ...] = ()
@@ -99,6 +99,9 @@ class Comparison:
     """The run that is judged."""
     threshold: float
     """The default threshold, as a fraction."""
+    board_spread: float = 0.0
+    """Allowed for in every interval and p, as a standard deviation of the ratio: the runs are of two boards, or of ones
+    that are not known. 0: of one board."""
     environment: tuple[EnvironmentDifference, ...]
     """Differing fields only, in the order of `environment.ENVIRONMENT_KEYS`, then the builds."""
     attribution: str

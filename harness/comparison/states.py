@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,9 @@ from itertools import pairwise
 
 GAP = 3.0
 """The gap between two states is more than this many times the wider of the two."""
+
+MOST_TICKS = 2.0
+"""Levels that are no further apart are the clock's."""
 
 FEWEST_IN_STATE = 2
 """Trials of both runs together; one alone is an outlier."""
@@ -27,15 +29,20 @@ class States:
     """The new run took both."""
 
 
-def find_states(base: Sequence[float], new: Sequence[float]) -> States | None:
+def find_states(base: Sequence[float], new: Sequence[float], tick: float = 0.0) -> States | None:
     """The states of a case, from ln(median) by trial; None where there are none.
 
-    Levels that are the two runs themselves may be a change and are none.
+    Levels that are the two runs themselves may be a change and are none, and neither are neighbouring ticks of a clock.
+
+    Args:
+        base: of the base run.
+        new: of the new run.
+        tick: the timer's resolution over the time, as a fraction.
     """
     logs = sorted([*base, *new])
     gaps = [later - earlier for earlier, later in pairwise(logs)]
     widest = max(gaps, default=0.0)
-    if widest == 0:
+    if widest <= MOST_TICKS * tick:
         return None
     cut = gaps.index(widest) + 1
     low, high = logs[:cut], logs[cut:]
@@ -46,13 +53,3 @@ def find_states(base: Sequence[float], new: Sequence[float]) -> States | None:
     if not in_base and not in_new:
         return None
     return States(step=statistics.fmean(high) - statistics.fmean(low), in_base=in_base, in_new=in_new)
-
-
-def chance_of_parting(base_trials: int, new_trials: int) -> float:
-    """At most how likely all trials of one run fall into one of two states and all of the other run into the other.
-
-    qⁿ·(1 − q)ᵐ + (1 − q)ⁿ·qᵐ, each term at the q that makes it largest: 2·(n/(n + m))ⁿ·(m/(n + m))ᵐ.
-    """
-    total = base_trials + new_trials
-    exponent = base_trials * math.log(base_trials / total) + new_trials * math.log(new_trials / total)
-    return min(1.0, 2 * math.exp(exponent))

@@ -9,6 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from harness.comparison.attribution import NOT_SET, VARIABLES
+from harness.comparison.boards import allowance
 from harness.comparison.records import Comparison, EnvironmentDifference
 from harness.words import LONGEST_LINE, visible
 
@@ -22,6 +23,8 @@ def environment(found: Comparison, name: str = "new") -> Iterator[RenderableType
     """
     title = "\nenvironment: " if name == "new" else f"\nenvironment of {name}: "
     yield Text.assemble((title, "bold"), visible(found.attribution, LONGEST_LINE))
+    if found.board_spread and not found.not_comparable:
+        yield Text(allowance(found.board_spread), style="dim")
     for reason in found.not_comparable:
         yield Text.assemble(("not comparable: ", "yellow"), visible(reason, LONGEST_LINE))
     if not found.environment:

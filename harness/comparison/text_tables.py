@@ -110,7 +110,7 @@ def _ratio(ratio: Interval | None) -> str:
     if ratio is None:
         return _NONE
     ends = [_figure(end) for end in (ratio.low, ratio.high) if end is not None]
-    return f"{_figure(ratio.estimate)} {'–'.join(ends) if len(ends) == 2 else 'one trial'}"
+    return f"{_figure(ratio.estimate)} {'–'.join(ends) if len(ends) == 2 else 'no interval'}"
 
 
 def _figure(value: float) -> str:

@@ -17,13 +17,14 @@ few runs tell what is usual, significance after a correction [1] for the number 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.compare import THRESHOLD, compare, word
+from harness.comparison.boards import BOARD
 from harness.comparison.records import CaseChange, Change
 from harness.comparison.sides import FAILED
 from harness.history.devices import ABSENT, WORDS, Device
@@ -154,13 +155,20 @@ def _changes(
     """One comparison over all cases, even if their runs are not the same: they are of one device."""
     old = [(place, run) for place, run in enumerate(bases) if run is not None]
     base = _composed(device, old)
-    new = _composed(device, enumerate(newest))
+    new = _composed(device, list(enumerate(newest)))
     return compare(base, new, threshold=threshold).cases
 
 
-def _composed(device: Device, picked: Iterable[tuple[int, int]]) -> Run:
-    """A run of cases from several runs, given as (case, run); every trial has one sample, its median."""
-    return replace(device.newest, measurements=tuple(_measurement(device, place, run) for place, run in picked))
+def _composed(device: Device, picked: Sequence[tuple[int, int]]) -> Run:
+    """A run of cases from several runs, given as (case, run); every trial has one sample, its median.
+
+    Its board is that of all the runs that it is made of, else not known.
+    """
+    boards = {device.runs[run].run.environment.get(BOARD) for _, run in picked}
+    values = {**device.newest.environment.values, BOARD: boards.pop() if len(boards) == 1 else None}
+    measurements = tuple(_measurement(device, place, run) for place, run in picked)
+    environment = replace(device.newest.environment, values=values)
+    return replace(device.newest, environment=environment, measurements=measurements)
 
 
 def _measurement(device: Device, place: int, run: int) -> Measurement:

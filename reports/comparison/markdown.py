@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.comparison.boards import allowance
 from harness.comparison.records import CaseChange, Change, Comparison
 from harness.comparison.request import Compared
 from reports import format as fmt
@@ -117,6 +118,8 @@ def _blocks(compared: Compared) -> Iterator[Block]:
         opening=("",),
         rows=(f"{HOW_TO_READ} Threshold: {limit(compared.found[0].threshold)} unless a case says otherwise.",),
     )
+    if spread := max(each.board_spread for each in compared.found):
+        yield Block(opening=("",), rows=(allowance(spread),))
     for words in FOLDED:
         for each, run in pairs:
             counted = fmt.listing([f"{each.counts[word]} {word}" for word in words if each.counts[word]])

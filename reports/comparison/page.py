@@ -60,7 +60,7 @@ def view(compared: Compared) -> View:
         exit_code=int(compared.exit_code),
         exit_means=compared.exit_means,
         map=heat_map(found),
-        notes=notes(len(found), found[0].threshold),
+        notes=notes(found),
         words=tuple((SIGNS[word], str(word), MEANINGS[word]) for word in WORDS),
     )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.compare import SIGNIFICANCE
-from harness.comparison.records import Change
+from harness.comparison.boards import allowance
+from harness.comparison.records import Change, Comparison
 from harness.model import Case
 from harness.stats import Interval
 from reports import format as fmt
@@ -81,13 +84,13 @@ def limit(threshold: float) -> str:
     return f"{100 * threshold:.4g}{fmt.NBSP}%"
 
 
-def notes(columns: int, threshold: float) -> tuple[str, ...]:
+def notes(found: Sequence[Comparison]) -> tuple[str, ...]:
     """What a reader must know to trust a word neither too much nor too little.
 
     Args:
-        columns: new runs.
-        threshold: of the cases that have none of their own, as a fraction.
+        found: one comparison for each new run.
     """
+    columns, threshold = len(found), found[0].threshold
     what = (
         "A word is about time in the new run over time in the base run, on one problem, by one timer, from one cache "
         f"state. The threshold is {limit(threshold)} unless a case says otherwise; a smaller change is nobody's "
@@ -99,8 +102,9 @@ def notes(columns: int, threshold: float) -> tuple[str, ...]:
         "2004) and one with the case's own variance, and the less certain of the two counts."
     )
     table = (
-        "Holm's correction goes over all cases of one new run against the base: the chance of any wrong slower or "
-        f"faster in such a table is at most {limit(SIGNIFICANCE)}, if trials are alike and independent."
+        "Holm's correction goes over the headline's cold cases of one new run against the base, and over all others, "
+        "each with half of the chance of error: that of any wrong slower or faster in such a table is at most "
+        f"{limit(SIGNIFICANCE)}, if trials are alike and independent."
     )
     if columns > 1:
         table += f" Here are {columns} such tables: over all of them together it is up to {columns} times as high."
@@ -112,4 +116,5 @@ def notes(columns: int, threshold: float) -> tuple[str, ...]:
         "Ambiguous is not same. And a word says that a time changed, not why: what differs stands on top, clocks and "
         "limits in each case's details."
     )
-    return what, test, table, interval, cause
+    boards = (allowance(max(each.board_spread for each in found)),) if any(c.board_spread for c in found) else ()
+    return (what, test, table, *boards, interval, cause)
