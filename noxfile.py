@@ -148,9 +148,10 @@ def measure(session: nox.Session, *options: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path_file = Path(folder) / "run"
         quiet = ["-q", "--no-header", "--no-summary", "--benchmark-quiet", "-o", "console_output_style=classic"]
-        suites = [python, "-m", "pytest", "suites", *quiet, f"--path-file={path_file}", *options, *session.posargs]
+        here = ["-c", "pyproject.toml", "--rootdir=."]  # else pytest looks in every folder that an option names
+        suites = [python, "-m", "pytest", *here, "suites", *quiet, f"--path-file={path_file}", *options]
         typed = shlex.join(["nox", "-s", session.name, *(["--", *session.posargs] if session.posargs else [])])
-        code = pytest_code(run(session, suites, SGEMV_COMMAND=typed))
+        code = pytest_code(run(session, [*suites, *session.posargs], SGEMV_COMMAND=typed))
         if path_file.exists():
             shown = run(session, [python, "-m", "reports", "run", path_file.read_text().strip(), "--table"])
             code = max(code, shown)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import io
 import pkgutil
-import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import NoReturn
 
+from harness.ending import ended, say_error
 from harness.errors import CommandError, Exit
-from harness.store import Store, store_root
 
 PIPE_WIDTH = 1000
 """Columns where no terminal says how wide it is: whoever reads from a pipe needs names whole."""
@@ -30,35 +27,26 @@ class Parser(argparse.ArgumentParser):
         raise CommandError(f"{self.prog.split()[-1]}: {message}; --help says what there is", Exit.USAGE)
 
 
-def run_verb(package: ModuleType, description: str, arguments: Sequence[str] | None) -> int:
-    """Run the verb of `package` that the arguments name; its exit code. An error is one line on stderr."""
-    survive_poor_terminals()
-    try:
-        options = _parser(package, description).parse_args(arguments)
-        store = Store(store_root(options.store))
-        for line in store.recovered():
-            sys.stderr.write(f"{line}\n")
-        return int(options.run_verb(store, options))
-    except CommandError as error:
-        sys.stderr.write(f"{error}\n")
-        return int(error.code)
-    except KeyboardInterrupt:
-        return int(Exit.INTERRUPTED)
+def run_verb(package: str, description: str, arguments: Sequence[str] | None) -> int:
+    """Run the verb of `package`, a module's name, that the arguments name; its exit code. An error is one line."""
+    return ended(lambda: _run_verb(package, description, arguments))
 
 
-def survive_poor_terminals() -> None:
-    """What a terminal's encoding lacks, such as µ, becomes a question mark and no error."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+def _run_verb(package: str, description: str, arguments: Sequence[str] | None) -> int:
+    from harness.store import Store, store_root  # only now, where a package that it needs may be missing
+
+    options = _parser(package, description).parse_args(arguments)
+    store = Store(store_root(options.store))
+    for line in store.recovered():
+        say_error(line)
+    return int(options.run_verb(store, options))
 
 
-def _parser(package: ModuleType, description: str) -> Parser:
-    root = package.__name__.partition(".")[0]
-    parser = Parser(prog=f"python -m {root}", description=description)
+def _parser(package: str, description: str) -> Parser:
+    parser = Parser(prog=f"python -m {package.partition('.')[0]}", description=description)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="COMMAND")
-    for name in sorted(found.name for found in pkgutil.iter_modules(package.__path__)):
-        module = importlib.import_module(f"{package.__name__}.{name}")
+    for name in sorted(found.name for found in pkgutil.iter_modules(importlib.import_module(package).__path__)):
+        module = importlib.import_module(f"{package}.{name}")
         verb = verbs.add_parser(name, help=module.HELP, description=module.__doc__)
         verb.add_argument("--store", metavar="FOLDER", help="where the runs are; default: SGEMV_STORE, else artifacts/")
         module.add_arguments(verb)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 
 from harness.comparison.attribution import attribution, differences, obstacles
-from harness.comparison.boards import board_spread
+from harness.comparison.boards import board_reach, board_spread
 from harness.comparison.moderated import Judgement, Pair, Table
 from harness.comparison.notes import (
     device_notes,
@@ -64,31 +64,35 @@ def compare(
     return Comparison(
         base_id=base.id,
         new_id=new.id,
+        base_partial=base.partial,
+        new_partial=new.partial,
         threshold=default,
         board_spread=allowed,
         environment=found,
-        attribution=attribution(found),
+        attribution=attribution(found, base, new),
         not_comparable=forbidden,
         cases=tuple(
-            _change(row, judged.get(place), own.get(row.case.kernel, default), noted[row.case.kernel])
+            _change(row, judged.get(place), own.get(row.case.kernel, default), allowed, noted[row.case.kernel])
             for place, row in enumerate(table)
         ),
     )
 
 
-def word(ratio: Interval, p: float | None, threshold: float) -> Change:
+def word(ratio: Interval, p: float | None, threshold: float, least: float = 0.0) -> Change:
     """The word on a case that was compared.
 
     Args:
         ratio: new over base, in time.
         p: after correction; None: nothing says how sure it is.
         threshold: as a fraction.
+        least: no smaller change is `slower` or `faster`, as a fraction; it does not widen `same`.
     """
+    beyond = 1 + max(threshold, least)
     if ratio.low is None or ratio.high is None or p is None:
         return Change.AMBIGUOUS
-    if p <= SIGNIFICANCE and ratio.estimate > 1 + threshold:
+    if p <= SIGNIFICANCE and ratio.estimate > beyond:
         return Change.SLOWER
-    if p <= SIGNIFICANCE and ratio.estimate < 1 / (1 + threshold):
+    if p <= SIGNIFICANCE and ratio.estimate < 1 / beyond:
         return Change.FASTER
     within = 1 / (1 + threshold) <= ratio.low and ratio.high <= 1 + threshold
     return Change.SAME if within else Change.AMBIGUOUS
@@ -114,18 +118,20 @@ def pair(case: Case, base: tuple[float, ...], new: tuple[float, ...], tick: floa
     return Pair(base=base, new=new, family=f"{case.timer}-{case.cache}", tick=tick, headline=headline)
 
 
-def _change(row: Row, judged: Judgement | None, threshold: float, kernel: list[str]) -> CaseChange:
+def _change(row: Row, judged: Judgement | None, threshold: float, allowed: float, kernel: list[str]) -> CaseChange:
+    least = board_reach(allowed)
     ratio, p = (judged.ratio, judged.p) if judged else (None, None)
     said, reason = row.change, row.reason
     if said is None and ratio is not None:
-        said = word(ratio, p, threshold)
-        reason = _doubt(row, ratio, p, threshold) if said is Change.AMBIGUOUS else None
+        said = word(ratio, p, threshold, least)
+        reason = _doubt(row, ratio, p, threshold, least) if said is Change.AMBIGUOUS else None
     base, new = row.base_side, row.new_side
     device = device_notes(row.base, row.new) if row.base and row.new and ratio else []
     return CaseChange(
         case=row.case,
         change=said or Change.NOT_COMPARABLE,
         threshold=threshold,
+        least=max(threshold, least),
         reason=reason,
         base_ns=base.centre_ns if base else None,
         new_ns=new.centre_ns if new else None,
@@ -138,11 +144,13 @@ def _change(row: Row, judged: Judgement | None, threshold: float, kernel: list[s
     )
 
 
-def _doubt(row: Row, ratio: Interval, p: float | None, threshold: float) -> str:
+def _doubt(row: Row, ratio: Interval, p: float | None, threshold: float, least: float) -> str:
     """Why a case is ambiguous."""
     if ratio.low is None or ratio.high is None or p is None:
         few = any(side is not None and len(side.logs) == 1 for side in (row.base_side, row.new_side))
         return "one trial on a side gives no interval" if few else "trials that do not scatter at all give no interval"
+    if p <= SIGNIFICANCE and not 1 / (1 + threshold) <= ratio.estimate <= 1 + threshold:
+        return f"changed by less than two boards of one model may differ, {100 * least:g} %"
     if p <= SIGNIFICANCE:
         return "changed, but perhaps by less than the threshold"
     if ratio.low > 1 + threshold or ratio.high < 1 / (1 + threshold):

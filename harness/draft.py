@@ -19,6 +19,7 @@ from typing import Any
 import filelock
 
 from harness.errors import CommandError, Exit, first_line
+from harness.json_text import parsed
 from harness.model import SCHEMA_VERSION, Measurement, Run
 from harness.selfcheck import selfcheck
 from harness.tables import IN_TABLES, tables, without_tables
@@ -145,7 +146,7 @@ class Draft:
 
     def _header(self) -> Run:
         try:
-            data = json.loads((self.folder / HEADER).read_text(encoding="utf-8"))
+            data = parsed((self.folder / HEADER).read_text(encoding="utf-8"))
             version = data.get("schema_version") if isinstance(data, dict) else None
             if isinstance(version, int) and version > SCHEMA_VERSION:
                 raise self._unreadable(HEADER, f"schema version {version}, wanted at most {SCHEMA_VERSION}")
@@ -170,7 +171,7 @@ class Draft:
         found, torn = [], 0
         for line in self._journal().splitlines():
             try:
-                found.append(Measurement.from_dict(json.loads(line)))
+                found.append(Measurement.from_dict(parsed(line)))
             except ValueError:  # RecordError is one
                 torn += 1
         return found, torn

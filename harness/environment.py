@@ -113,6 +113,7 @@ ENVIRONMENT_KEYS: dict[str, EnvironmentKey] = dict(
         _key("environment_variables", Group.SETTINGS, None, "variables that CUDA, cuBLAS and torch heed, as JSON"),
         _key("git_commit", Group.SOURCE, None, "commit of this checkout"),
         _key("git_dirty", Group.SOURCE, None, "files differ from that commit"),
+        _key("git_diff_sha256", Group.SOURCE, None, "hash of these changes and of the files that git does not know"),
         _key("constraints_sha256", Group.SOURCE, None, "hash of constraints.txt, the pinned versions"),
     )
 )
@@ -130,6 +131,7 @@ _SECRET_VALUE = re.compile(r"://[^/\s]*@|\bnvapi-|\w{32,}")
 """A login inside an address, an NVIDIA API key, or one long unbroken word (a UUID has hyphens)."""
 
 _GIT_TIMEOUT_S = 60
+_UNTRACKED = ("--others", "--exclude-standard")
 
 
 def collect(
@@ -175,7 +177,7 @@ def git_diff(root: Path) -> str | Unknown:
 
     Untracked files are named only: nobody has decided yet that they may be published.
     """
-    untracked = _git(root, "ls-files", "--others", "--exclude-standard")
+    untracked = _git(root, "ls-files", *_UNTRACKED)
     patch = _git(root, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD")
     if isinstance(untracked, Unknown) or isinstance(patch, Unknown):
         return untracked if isinstance(untracked, Unknown) else patch
@@ -214,8 +216,24 @@ def _source_facts(root: Path) -> dict[str, Fact]:
     return {
         "git_commit": commit if isinstance(commit, Unknown) else commit.strip(),
         "git_dirty": status if isinstance(status, Unknown) else bool(status),
+        "git_diff_sha256": _git_diff_sha256(root),
         "constraints_sha256": _sha256(root / "constraints.txt"),
     }
+
+
+def _git_diff_sha256(root: Path) -> str | Unknown:
+    """Of the patch that `git_diff` gives, so that two checkouts with changes are told apart.
+
+    What is in untracked files counts too, a line of name and hash each behind the patch: it may be code that ran.
+    """
+    patch, names = git_diff(root), _git(root, "ls-files", "-z", *_UNTRACKED)
+    if isinstance(patch, Unknown) or isinstance(names, Unknown):
+        return patch if isinstance(patch, Unknown) else names
+    if not patch:
+        return Unknown(reason="no file differs from the commit")
+    untracked = [name for name in names.split("\0") if (root / name).is_file()]  # no pipe, which would not end
+    lines = [f"{name}: {_sha256(root / name)}\n" for name in untracked]
+    return hashlib.sha256("".join([patch, *lines]).encode()).hexdigest()
 
 
 def _package_version(package: str) -> str | Unknown:
@@ -235,7 +253,8 @@ def _os_name() -> str:
 
 def _sha256(path: Path) -> str | Unknown:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         return Unknown(reason=f"{path.name}: {error.strerror}")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import tempfile
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from harness.draft import Draft, UnreadableDraftError, sha256_of, unwritable
 from harness.errors import CommandError, Exit, first_line
+from harness.json_text import parsed
 from harness.model import SCHEMA_VERSION, Environment, RecordError, Run
 from harness.tables import TABLES, with_tables
 
@@ -60,6 +61,20 @@ class Store:
         """`recover`, and what to say of it: a line a run, and one a draft that was left where it is."""
         said = [f"published what a bench had measured before it was killed: {path}" for path in self.recover()]
         return said + self.kept_aside
+
+    def check_writable(self) -> None:
+        """Find out before much work; nothing is left behind.
+
+        Raises:
+            CommandError: it cannot be written to, or not be made (INFRASTRUCTURE).
+        """
+        root = self.root.absolute()
+        there = next(folder for folder in (root, *root.parents) if folder.exists())
+        try:
+            with tempfile.TemporaryFile(dir=there):
+                pass
+        except OSError as error:
+            raise unwritable(self.root, error) from error
 
     def ids(self) -> list[str]:
         """Ids of all published runs, oldest first; also of one that lost its run.json or its sums."""
@@ -178,12 +193,14 @@ def load(folder: Path) -> Run:
     """The run in `folder`, with every sample and device state.
 
     Raises:
-        CommandError: a file is missing or damaged, or the schema is newer than this program's (RUN).
+        CommandError: a file is missing or damaged, the files are not of one run, or the schema is newer than this
+            program's (RUN).
     """
     run = read_run(folder)
+    frames = {name: _read_table(folder / name) for name in TABLES}
     try:
-        measurements = with_tables(run.measurements, {name: _read_table(folder / name) for name in TABLES})
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        measurements = with_tables(run.measurements, frames)
+    except ValueError as error:
         raise CommandError(f"{folder}: damaged: {first_line(error)}", Exit.RUN) from error
     return replace(run, measurements=measurements)
 
@@ -226,21 +243,42 @@ def verify(folder: Path) -> None:
     sums = folder / "SHA256SUMS"
     if not sums.is_file():
         raise CommandError(f"{folder}: no SHA256SUMS: not a published run", Exit.RUN)
-    lines = sums.read_text(encoding="utf-8", errors="replace").splitlines()
-    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    listed = _listed(sums)
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {sums.name}
     for name, wanted in listed.items():
         if name not in present:
             raise CommandError(f"{folder / name}: missing, but listed in SHA256SUMS", Exit.RUN)
-        if sha256_of(folder / name) != wanted:
+        if _sum_of(folder / name) != wanted:
             raise CommandError(f"{folder / name}: changed since it was published (SHA-256 differs)", Exit.RUN)
     if added := sorted(present - listed.keys()):
         raise CommandError(f"{folder / added[0]}: added since the run was published", Exit.RUN)
 
 
+def _listed(sums: Path) -> dict[str, str]:
+    """The sum of each file by its name."""
+    try:
+        lines = sums.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise CommandError(f"{sums}: {error.strerror}", Exit.RUN) from error
+    found = {}
+    for number, line in enumerate(lines, start=1):
+        match = re.fullmatch(r"([0-9a-f]{64})  (.+)", line)
+        if match is None:
+            raise CommandError(f"{sums}: line {number} is no sum: wanted 64 hex digits, two spaces, a name", Exit.RUN)
+        found[match[2]] = match[1]
+    return found
+
+
+def _sum_of(path: Path) -> str:
+    try:
+        return sha256_of(path)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}", Exit.RUN) from error
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}", Exit.RUN) from error
     except ValueError as error:
@@ -253,7 +291,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _read_table(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise CommandError(f"{path}: No such file or directory", Exit.RUN)
-    return pd.read_parquet(path)
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise CommandError(f"{path.parent}: damaged: {path.name}: {first_line(error)}", Exit.RUN) from error
 
 
 __all__ = ["Store", "check_ref_name", "load", "load_whole", "new_run_id", "read_run", "store_root", "verify"]

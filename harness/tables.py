@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from harness.errors import first_line
+from harness.json_text import parsed
 from harness.model import DeviceState, Digest, Measurement, TrialResult
 from harness.throttling import reference_clock_mhz, throttled
 
@@ -41,8 +43,16 @@ IN_TABLES = ("samples_ns", "sample_times_unix_s", "sample_clocks_mhz", "states")
 WHOLE = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_mw")
 """Fields of `DeviceState` that are whole numbers; pandas makes floats of a column with gaps."""
 
+NEEDED = {
+    SAMPLES: ("case_id", "trial", "index", "ns"),
+    STATES: ("case_id", "trial", "time_unix_s", *WHOLE),
+}
+"""Columns that every run's tables have."""
+
 _Key = tuple[str, int]
 """A case's id and a trial's number."""
+
+_Read = TypeVar("_Read")
 
 
 def tables(measurements: Sequence[Measurement]) -> dict[str, pd.DataFrame]:
@@ -85,21 +95,57 @@ def digest(trial: TrialResult, reference_mhz: float | None) -> Digest | None:
 def with_tables(measurements: Sequence[Measurement], frames: Mapping[str, pd.DataFrame]) -> tuple[Measurement, ...]:
     """The measurements with what the tables hold instead of digests.
 
-    A run of before a column existed lacks its values.
+    A run of before a column existed lacks its values; samples of one of before digests are held against nothing.
 
     Raises:
-        KeyError, ValueError: a table is not what `tables` makes.
+        ValueError: a table is not what `tables` makes, or not of these measurements; the message begins with its name.
     """
-    try:
-        samples, states = _samples(frames[SAMPLES]), _states(frames[STATES])
-    except (TypeError, OverflowError) as error:  # a list where a number belongs, or one without end
-        raise ValueError(f"{' or '.join(TABLES)}: {error}") from error
+    samples = _of_table(SAMPLES, _samples, frames)
+    states = _of_table(STATES, _states, frames)
+    _check_trials(measurements, {SAMPLES: samples, STATES: states})
+    _check_digests(measurements, {key: fields["samples_ns"] for key, fields in samples.items()})
 
     def filled(case_id: str, trial: TrialResult) -> TrialResult:
         key = (case_id, trial.trial)
         return replace(trial, **samples.get(key, {}), digest=None, states=states.get(key, ()))
 
     return tuple(replace(m, trials=tuple(filled(m.case.id, trial) for trial in m.trials)) for m in measurements)
+
+
+def _of_table(name: str, read: Callable[[pd.DataFrame], _Read], frames: Mapping[str, pd.DataFrame]) -> _Read:
+    if missing := [column for column in NEEDED[name] if column not in frames[name]]:
+        raise ValueError(f"{name}: no column {missing[0]!r}")
+    try:
+        return read(frames[name])
+    except (TypeError, OverflowError, ValueError) as error:  # a list where a number belongs, or one without end
+        raise ValueError(f"{name}: {first_line(error)}") from error
+
+
+def _check_trials(measurements: Sequence[Measurement], found: Mapping[str, Iterable[_Key]]) -> None:
+    """Raise ValueError where a table has rows of what was not measured."""
+    known = {(m.case.id, trial.trial) for m in measurements for trial in m.trials}
+    for name, keys in found.items():
+        for case_id, trial in keys:
+            if (case_id, trial) not in known:
+                raise ValueError(f"{name}: has rows of {case_id}, trial {trial}, which run.json does not have")
+
+
+def _check_digests(measurements: Sequence[Measurement], samples: Mapping[_Key, Sequence[float]]) -> None:
+    """Raise ValueError where samples are not those that the record was written with."""
+    digests: dict[_Key, list[Digest]] = {}
+    for case_id, trial in ((m.case.id, trial) for m in measurements for trial in m.trials):
+        digests.setdefault((case_id, trial.trial), []).extend([trial.digest] if trial.digest else [])
+    if not any(digests.values()):
+        return  # of before there were any
+    for (case_id, number), wanted in digests.items():
+        found_ns = samples.get((case_id, number), ())
+        count = sum(each.count for each in wanted)  # a case that was measured twice keeps its samples together
+        where = f"{SAMPLES}: {case_id}, trial {number}"
+        if len(found_ns) != count:
+            raise ValueError(f"{where}: has {len(found_ns)} samples, and {count} by run.json")
+        if len(wanted) == 1 and statistics.median(found_ns) != wanted[0].median_ns:
+            median_ns = statistics.median(found_ns)
+            raise ValueError(f"{where}: has a median of {median_ns} ns, and {wanted[0].median_ns} ns by run.json")
 
 
 def _sample_rows(case_id: str, trial: TrialResult, reference_mhz: float | None) -> list[tuple[object, ...]]:
@@ -151,7 +197,7 @@ def _states(frame: pd.DataFrame) -> dict[_Key, tuple[DeviceState, ...]]:
 
 
 def _state(row: dict[str, Any]) -> DeviceState:
-    texts = {name: json.loads(row[name]) for name in AS_JSON if name in row}
+    texts = {name: parsed(row[name]) for name in AS_JSON if name in row}
     whole = {name: None if row[name] is None else int(row[name]) for name in WHOLE}
     return DeviceState.from_dict({**row, **texts, **whole})
 
@@ -159,4 +205,6 @@ def _state(row: dict[str, Any]) -> DeviceState:
 def _places(frame: pd.DataFrame) -> dict[_Key, npt.NDArray[np.intp]]:
     """Where each trial's rows are, by position: whole columns are cut by these, since a frame a trial takes seconds."""
     groups: Any = frame.groupby(["case_id", "trial"], observed=True).indices
+    if sum(map(len, groups.values())) != len(frame):
+        raise ValueError("a row names no case or no trial")
     return {(str(case_id), int(trial)): places for (case_id, trial), places in groups.items()}

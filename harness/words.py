@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from typing import TYPE_CHECKING
 
-from harness.model import Problem
+if TYPE_CHECKING:  # so that an error can be shown where a package of the records is missing
+    from harness.model import Problem
 
 THIN = "\N{NARROW NO-BREAK SPACE}"
 """Between digits in groups of three."""

@@ -6,12 +6,11 @@ import sys
 from collections.abc import Sequence
 
 from harness.command_line import run_verb
-from reports import commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    return run_verb(commands, "Pages of runs, each one offline HTML file.", arguments)
+    return run_verb("reports.commands", "Pages of runs, each one offline HTML file.", arguments)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 
 from harness.model import Problem
@@ -16,6 +17,9 @@ NONE = "–"
 
 LONGEST_CODE = 4000
 
+MOST_DECIMALS = 6
+"""Of a figure in %; what differs further on is the same."""
+
 
 def microseconds_figure(ns: float) -> str:
     """A time in µs without its unit, for a column that names it."""
@@ -28,10 +32,9 @@ def microseconds(ns: float) -> str:
 
 
 def percent_figure(fraction: float) -> str:
-    """A fraction in % without its sign: two decimals below 0.1 %, one below 10 %, none from there on."""
+    """A fraction in % without its sign: no decimal from 10 % on, one from 0.1 %, below that until a digit is not 0."""
     value = fraction * 100
-    decimals = 0 if abs(value) >= 9.95 else 1 if abs(value) >= 0.095 or value == 0 else 2
-    return f"{value:.{decimals}f}"
+    return f"{value:.{_decimals(value)}f}"
 
 
 def percent(fraction: float) -> str:
@@ -56,8 +59,51 @@ def signed_percent(fraction: float) -> str:
 
 
 def signed_percent_figure(fraction: float) -> str:
-    """A difference in % without its unit: `+0.4`, `−12`."""
-    return f"{_sign(fraction)}{percent_figure(abs(fraction))}"
+    """A difference in % without its unit, at most two decimals: `+0.4`, `−12`."""
+    value = fraction * 100
+    return f"{_sign(value)}{abs(value):.{min(2, _decimals(value))}f}"
+
+
+def difference(ratio: Interval) -> str:
+    """What a ratio differs from 1 by, in %, with the digits that its interval bears: `+3.1 %`; 0 has no sign."""
+    value = (ratio.estimate - 1) * 100
+    return f"{_signed(value, _decimals_of(ratio))}{NBSP}%"
+
+
+def difference_range(ratio: Interval) -> str:
+    """The 95 % interval of what a ratio differs from 1 by: `+2.8 to +3.4 %`; an end that is not 0 shows its sign."""
+    if ratio.low is None or ratio.high is None:
+        return "no interval"
+    decimals = _decimals_of(ratio)
+    ends = [(end - 1) * 100 for end in (ratio.low, ratio.high)]
+    low, high = (_signed(end, decimals if round(end, decimals) else max(decimals, _decimals(end))) for end in ends)
+    return f"{low} to {high}{NBSP}%"
+
+
+def _decimals_of(ratio: Interval) -> int:
+    """Of a difference in %: its last digit's unit is at most half of the interval's half, so that the ends differ."""
+    if ratio.low is None or ratio.high is None:
+        return _decimals((ratio.estimate - 1) * 100)
+    half = (ratio.high - ratio.low) / 2 * 100
+    least = 0 if all(abs(each - 1) >= 0.0995 for each in (ratio.estimate, ratio.low, ratio.high)) else 1
+    needed = math.ceil(-math.log10(half)) if half > 0 else 0
+    return min(max(least, needed), MOST_DECIMALS)
+
+
+def _decimals(value: float) -> int:
+    """Of a figure in %: 0 from 10 on, 1 from 0.1 and for 0 itself, else until a digit is not 0."""
+    size = abs(value)
+    if size >= 9.95:
+        return 0
+    if size >= 0.095 or size == 0:
+        return 1
+    return min(MOST_DECIMALS, max(2, math.ceil(-math.log10(2 * size))))
+
+
+def _signed(value: float, decimals: int) -> str:
+    """With its sign, unless it is 0 in these decimals."""
+    figure = f"{abs(value):.{decimals}f}"
+    return f"{_sign(value)}{figure}" if float(figure) else figure
 
 
 def signed_microseconds_figure(ns: float) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import CommandError, Exit
+from harness.output import write_file
 from reports import format as fmt
 
 if TYPE_CHECKING:
@@ -51,17 +49,7 @@ def write_page(html: str, target: Path) -> Path:
     Raises:
         CommandError: `target` cannot be written (INFRASTRUCTURE).
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(html, encoding="utf-8")
-        temporary.replace(target)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        why = error.strerror or error
-        raise CommandError(f"{target}: {why}; name a writable file with --output", Exit.INFRASTRUCTURE) from error
-    return target
+    return write_file(html.encode(), target)
 
 
 def content_security_policy(scripts: Sequence[str]) -> str:

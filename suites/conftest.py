@@ -13,12 +13,14 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from harness.bench import Bench
+from harness.ending import say_error
 from harness.errors import CommandError, Exit
 from harness.export.pytest_benchmark import FILE, describe, group_of
 from harness.model import Case, Word
 from harness.selfcheck import failed
 from harness.store import Store, read_run
 from harness.timing import Purpose, timers
+from harness.words import LONGEST_LINE, visible
 from kernels import registry
 from suites import options as suite_options
 from suites.clock import DeviceClock
@@ -50,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
         suite_options.refuse_conflicts(config)
         config.stash[SELECTION] = suite_options.select(config, registry.kernels())
     except CommandError as error:
-        pytest.exit(str(error), returncode=int(error.code))
+        pytest.exit(visible(str(error), 10 * LONGEST_LINE), returncode=int(error.code))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -117,7 +119,7 @@ def measure(bench: Bench, benchmark: BenchmarkFixture, request: pytest.FixtureRe
 def _end(config: pytest.Config, error: CommandError) -> NoReturn:
     """End the session with one line. The code goes round pytest, whose own statuses are the same small numbers."""
     config.stash[CODES].append(error.code)
-    pytest.exit(str(error), returncode=suite_options.ENDED)
+    pytest.exit(visible(str(error), 10 * LONGEST_LINE), returncode=suite_options.ENDED)
 
 
 def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
@@ -165,7 +167,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             _publish(config, bench, partial=not complete or bool(session.shouldfail or session.shouldstop))
         except CommandError as error:
             config.stash[CODES].append(error.code)
-            sys.stderr.write(f"{error}\n")
+            say_error(error)
     session.exitstatus = max([code, *config.stash[CODES]])  # publishing may have added to them
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from harness.__main__ import main
+from harness.compare import compare
+from harness.comparison.request import Compared
+from harness.comparison.text import comparison_text
 from harness.draft import write_run
 from harness.model import Cache, Case, Measurement, Problem, Role, Run, TrialResult, Verdict, Word
 from tests.sample_run import gpu_run
@@ -60,6 +66,21 @@ def publish(root: Path, run_id: str, made: Run) -> Path:
     return folder
 
 
+def printed(base: Run, new: Run, *, every: bool = False, width: int = 80, colour: bool = False, **more: Any) -> str:
+    """As on a terminal of that width; `more` goes to `compare`."""
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+    )
+    found = Compared(base=base, news=(new,), found=(compare(base, new, **more),))
+    console.print(comparison_text(found, every=every))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
 class Done:
     """What a command left."""
 
@@ -69,11 +90,18 @@ class Done:
 
 
 class Command:
-    """`compare` on a store, as in a pipe."""
+    """`compare` on a store, as in a pipe unless it is said to be on a terminal."""
 
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        self.root, self.capsys = root, capsys
+        self.root, self.capsys, self.monkeypatch = root, capsys, monkeypatch
         monkeypatch.delenv("COLUMNS", raising=False)
+
+    def on_a_terminal(self, columns: int = 80) -> Command:
+        """From now on: without colours, of that width."""
+        for name, value in {"TERM": "dumb", "COLUMNS": str(columns), "LINES": "50"}.items():
+            self.monkeypatch.setenv(name, value)
+        self.monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        return self
 
     def __call__(self, *arguments: str, root: Path | None = None) -> Done:
         """`compare ARGUMENTS` on the store, or on the one in `root`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -12,14 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from harness.compare import compare
-from harness.comparison.request import Compared
-from harness.comparison.text import comparison_text
 from harness.comparison.text_remarks import MOST_LINES
-from harness.model import DeviceState, Run, Word
-from tests.planted_runs import case, judged, run, timed
+from harness.model import DeviceState, Word
+from tests.planted_runs import case, judged, printed, run, timed
 from tests.sample_run import HOSTILE, cpu_run, empty_run, gpu_run, one_trial_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,21 +46,6 @@ RUNS = {
 }
 
 
-def printed(base: Run, new: Run, *, every: bool = False, width: int = 80, colour: bool = False, **more: Any) -> str:
-    """As on a terminal of that width; `more` goes to `compare`."""
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        markup=False,
-    )
-    found = Compared(base=base, news=(new,), found=(compare(base, new, **more),))
-    console.print(comparison_text(found, every=every))
-    return console.file.getvalue()  # type: ignore[attr-defined]
-
-
 def test_what_differs_comes_first(command: Any) -> None:
     """By group, only what differs, in one line what it comes down to."""
     done = command("base", "slower")
@@ -85,12 +65,12 @@ def test_changed_cases_stand_first_and_same_ones_are_counted(command: Any) -> No
     done = command("base", "wrong")
     start = done.lines.index("problem kernel timer µs µs ratio change")
     rows = done.lines[start + 1 : done.lines.index("", start)]
-    assert rows[0] == "64×64 lost graph cold 1.723 – – failed"
-    assert rows[1].startswith("64×64 slow graph cold 1.723 1.775 1.030 1.0")
+    assert rows[0] == "64×64 lost graph cold 1.723 ±0.1% – – failed"
+    assert rows[1].startswith("64×64 slow graph cold 1.723 ±0.1% 1.775 ±0.1% 1.030 1.0")
     assert rows[1].endswith(" slower")
-    assert rows[2].startswith("64×64 quick graph cold 1.723 1.551 0.900 0.")
+    assert rows[2].startswith("64×64 quick graph cold 1.723 ±0.1% 1.551 ±0.1% 0.900 0.")
     assert rows[2].endswith(" faster")
-    assert rows[3] == "64×64 fresh async cold – 4.000 – new"
+    assert rows[3] == "64×64 fresh async cold – 4.000 ±0.1% – new"
     assert len(rows) == 4
     assert "2 same: --all shows each" in done.lines
     assert "failed: wrong: integers: row 3 (lost 64×64 graph cold)" in done.lines
@@ -149,7 +129,7 @@ def test_the_threshold_moves_the_word(command: Any) -> None:
 @pytest.mark.parametrize("options", [[], ["--all"]])
 def test_it_fits_80_columns(command: Any, pair: tuple[str, str], options: list[str]) -> None:
     """Also a kernel whose name is hostile: what it would do to a terminal is written as codes."""
-    out = command(*pair, *options).out
+    out = command.on_a_terminal()(*pair, *options).out
     assert max(len(line) for line in out.splitlines()) <= 80
     assert "\u202e" not in out
     assert "\x1b" not in out
@@ -244,7 +224,7 @@ def test_a_problem_says_what_is_special() -> None:
     cases = [timed(case("k", dtype="float16"), 12_345_678.0), timed(case("k"), 0.5)]
     text = printed(run(*cases), run(*cases), every=True, width=120)
     assert "64×64, float16" in text
-    assert "12 346 12 346" in text
+    assert "12 346 ±0.1% 12 346 ±0.1%" in text
     assert "0.0005" in text
 
 

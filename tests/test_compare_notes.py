@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from harness.compare import CaseChange, Change, Comparison, compare
-from harness.comparison.attribution import NOT_SET
+from harness.comparison.attribution import NOT_SET, UNKNOWN_CHANGES
 from harness.comparison.boards import BOARD_SPREAD, board_spread
 from harness.comparison.states import find_states
 from harness.environment import Group
-from harness.model import DeviceState, Measurement, TrialResult
+from harness.model import DeviceState, Measurement, Run, TrialResult
 from tests.planted_runs import PASSED, QUIET, around, case, measured, run
 from tests.sample_run import cpu_run, cuda_build
 
@@ -112,7 +112,7 @@ def test_drift_within_trials_is_named() -> None:
     """By hand: the halves' medians are 1000 - 15 and 1000 + 15 ns, 3.0 % apart, in every trial of one run."""
     plain = drifting(1000.0, 0.01)
     assert noted(plain, drifting(1000.0)) == ("drift within trials in new: +3.0 %",)
-    assert noted(drifting(1000.0, -6.0), plain) == ("drift within trials in base: -3.0 %",)
+    assert noted(drifting(1000.0, -6.0), plain) == ("drift within trials in base: −3.0 %",)
     assert noted(drifting(1000.0, 1.0), plain) == ()  # 0.5 %: below the threshold
 
 
@@ -217,6 +217,54 @@ def test_environment_variables_that_are_no_table(value: str | None) -> None:
     assert (found.key, found.base, found.new) == ("environment_variables", "{}", value)
 
 
+@pytest.mark.parametrize(
+    ("base", "new", "attribution", "shown"),
+    [
+        ("a" * 64, "b" * 64, "source only", [("git_diff_sha256", "a" * 64, "b" * 64)]),
+        ("a" * 64, "a" * 64, "same environment", []),
+        (None, "b" * 64, UNKNOWN_CHANGES, [("git_diff_sha256", None, "b" * 64)]),
+        ("a" * 64, None, UNKNOWN_CHANGES, [("git_diff_sha256", "a" * 64, None)]),
+        (None, None, UNKNOWN_CHANGES, []),
+    ],
+)
+def test_two_checkouts_with_changes(
+    base: str | None, new: str | None, attribution: str, shown: list[tuple[Any, ...]]
+) -> None:
+    """They are the same where their changes are; what a run from before does not know is no «same environment»."""
+    found = compare(changed(base), replace(changed(new), id="new"))
+    assert (found.attribution, [(each.key, each.base, each.new) for each in found.environment]) == (attribution, shown)
+    assert {each.group for each in found.environment} <= {Group.SOURCE}
+
+
+def changed(digest: str | None, **more: Any) -> Run:
+    """A run from a checkout with these changes."""
+    return run(git_dirty=True, git_diff_sha256=digest, **more)
+
+
+def test_changes_that_are_not_known_beside_others() -> None:
+    """They take part; where the source differs anyway, or it is the same run, nothing is to add."""
+    old = changed(None)
+    assert compare(old, old).attribution == "same environment"
+    other = replace(changed(None, driver_version="590"), id="new")
+    assert compare(old, other).attribution == f"several: driver, {UNKNOWN_CHANGES}"
+    other = replace(changed(None, git_commit="f" * 40), id="new")
+    assert compare(old, other).attribution == "source only"
+
+
+@pytest.mark.parametrize("key", ["git_commit", "git_dirty"])
+def test_two_checkouts_outside_of_git(key: str) -> None:
+    """Nothing is known to differ, and nothing of the source to be the same."""
+    base = run(**{key: None})
+    assert compare(base, replace(base, id="new")).attribution == "same environment, as far as both runs know it"
+    assert compare(base, base).attribution == "same environment"
+
+
+def test_changes_against_a_clean_checkout() -> None:
+    """That there are some is the difference; their hash would say it twice."""
+    (found,) = compare(run(git_dirty=False), replace(changed("a" * 64), id="new")).environment
+    assert (found.key, found.base, found.new) == ("git_dirty", False, True)
+
+
 def test_a_key_of_a_newer_program() -> None:
     """It is shown, not lost."""
     newer = run()
@@ -236,6 +284,21 @@ def test_boards_of_one_model_differ(boards: tuple[str | None, str | None], chang
     )
     found = compare(base, new)
     assert (found.board_spread, found.cases[0].change) == (spread, change)
+
+
+@pytest.mark.parametrize(
+    ("factor", "change"), [(1.02, "ambiguous"), (0.98, "ambiguous"), (1.03, "slower"), (0.97, "faster")]
+)
+def test_between_boards_a_small_change_is_no_word(factor: float, change: str) -> None:
+    """However sure: 2 % may be the boards', 3 % was never seen between two."""
+    base, new = (
+        run(*(measured(case(m=m), around(ns)) for m in range(1, 9)), gpu_uuid=uuid)
+        for ns, uuid in ((1e3, "a"), (1e3 * factor, "b"))
+    )
+    for found in compare(base, new).cases:
+        assert (found.change, found.threshold, found.least) == (change, 0.01, 0.025)
+        if change == "ambiguous":
+            assert found.reason == "changed by less than two boards of one model may differ, 2.5 %"
 
 
 def test_a_cpu_has_no_board() -> None:

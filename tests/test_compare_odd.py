@@ -14,6 +14,7 @@ from tests.planted_runs import PASSED, Command, Done, around, case, measured, ru
 from tests.sample_run import cpu_run, cuda_build, gpu_run
 
 ONE = run(timed(case(), 1000.0))
+CUT_SHORT = "{} was cut short: what had not been measured until then is missing"
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_one_sample(command: Command) -> None:
     done, found = compared(command, run(measured(case(), [1000.0])), run(measured(case(), [2000.0])))
     assert (done.code, found["change"]) == (0, "ambiguous")
     assert found["ratio"] == {"estimate": pytest.approx(2.0), "low": None, "high": None}
-    assert "64×64 mine graph cold 1.000 2.000 2.000 no interval ambiguous" in done.lines
+    assert "64×64 mine graph cold 1.000 1 trial 2.000 1 trial 2.000 no interval ambiguous" in done.lines
     assert found["notes"] == ["one trial in base", "one trial in new"]
 
 
@@ -127,8 +128,8 @@ def test_no_case_in_common(command: Command) -> None:
     """New and gone, each with its figure, and code 3."""
     done = command.on(base=run(timed(case("a"), 1000.0)), new=run(timed(case("b"), 2000.0)))
     assert done.code == 3
-    assert "64×64 b graph cold – 2.000 – new" in done.lines
-    assert "64×64 a graph cold 1.000 – – gone" in done.lines
+    assert "64×64 b graph cold – 2.000 ±0.1% – new" in done.lines
+    assert "64×64 a graph cold 1.000 ±0.1% – – gone" in done.lines
     assert done.lines[-2] == "1 new, 1 gone of 2 cases, threshold 1 %"
 
 
@@ -138,9 +139,40 @@ def test_a_subset_against_all(command: Command) -> None:
     done = command.on(base=run(*cases), new=run(*cases[:1], partial=True))
     assert done.code == 0
     assert "gone: not in new, which was cut short (3 cases of mine)" in done.lines
+    assert done.lines[2] == CUT_SHORT.format("new")
     assert done.lines[-2] == "3 gone, 1 same of 4 cases, threshold 1 %"
     assert command("base", "new", "--fail-on", "gone").code == 1
-    assert "new: not in base, which was cut short (3 cases of mine)" in command("new", "base").lines
+    lines = command("new", "base").lines
+    assert "new: not in base, which was cut short (3 cases of mine)" in lines
+    assert CUT_SHORT.format("base") in lines
+
+
+def test_a_run_cut_short_that_lost_no_case(command: Command) -> None:
+    """It is said all the same, of each run that was: samples and checks may be missing."""
+    done = command.on(base=ONE, new=replace(ONE, partial=True))
+    assert done.lines[:4] == ["base base", "new new", CUT_SHORT.format("new"), ""]
+    (found,) = json.loads(command("base", "new", "--json").out)["comparisons"]
+    assert (found["base_partial"], found["new_partial"]) == (False, True)
+    several = command("new", "base", "new").lines
+    assert several[3:6] == [CUT_SHORT.format("base"), CUT_SHORT.format("new 2"), ""]
+    assert "cut short" not in command("base", "base").out
+
+
+def test_how_the_runs_were_measured_is_compared(command: Command) -> None:
+    """A quick look is as good a figure as another only to who knows of it: options stand among what differs."""
+    quick = replace(ONE.options, quick=True, trials=2, max_time_s=0.03)
+    done = command.on(base=ONE, new=replace(ONE, options=quick))
+    assert "environment: options only" in done.lines
+    start = done.lines.index("settings options.quick no yes")
+    assert done.lines[start : start + 3] == [
+        "settings options.quick no yes",
+        "options.trials 1 2",
+        "options.max_time_s 0.5 s 0.03 s",
+    ]
+    (found,) = json.loads(command("base", "new", "--json").out)["comparisons"]
+    assert [each["key"] for each in found["environment"]] == ["options.quick", "options.trials", "options.max_time_s"]
+    done = command.on(driver=replace(run(timed(case(), 1000.0), driver_version="590"), options=quick), old=ONE)
+    assert "environment: several: driver, options" in done.lines
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.compare import compare
+from harness.comparison.request import Compared
 from harness.draft import Draft
 from harness.model import Word
 from tests.planted_runs import Command, case, judged, publish, run, timed
@@ -188,6 +190,50 @@ def test_filters_choose_cases_and_change_no_word(command: Command) -> None:
     assert command("base", "slower", "--kernel", "steady").code == 0
     assert command("base", "slower", "--shape", "128x64").code == 0
     assert command("base", "slower", "--timer", "async").code == 3
+
+
+def test_a_comparison_of_some_cases_says_so(command: Command) -> None:
+    """How many of how many, and which changes one does not see: an exit code 0 is of these cases alone."""
+    options = ("--kernel", "steady", "--kernel", "lost")
+    done = command("base", "slower", *options)
+    line = "only --kernel steady --kernel lost: 2 of 6 cases; 1 slower, 1 faster among those left out"
+    assert (done.code, done.lines[2]) == (0, line)
+    data = json.loads(command("base", "slower", *options, "--json").out)
+    left_out = {"failed": 0, "slower": 1, "faster": 1, "ambiguous": 0, "same": 1, "new": 1, "gone": 0}
+    assert data["filter"] == "--kernel steady --kernel lost"
+    assert data["comparisons"][0]["left_out"] == {**left_out, "not comparable": 0}
+    more = command("base", "slower", *options, "--fail-on", "new").lines[2]
+    assert more.endswith("1 slower, 1 faster, 1 new among those left out")
+
+
+def test_some_cases_of_several_runs(command: Command) -> None:
+    """Each run has its own count; nothing that is left out is worth a word where all of it is the same."""
+    lines = command("base", "fine", "wrong", "--kernel", "steady").lines
+    assert "only --kernel steady: how many of each run stands below" in lines
+    assert lines[lines.index("new 1: 1 same of 1 case") + 1] == "only --kernel steady: 1 of 5 cases"
+    second = lines[lines.index("new 2: 1 same of 1 case") + 1]
+    assert second == "only --kernel steady: 1 of 6 cases; 1 failed, 1 slower, 1 faster among those left out"
+
+
+def test_all_cases_are_no_choice(command: Command) -> None:
+    """Then nothing is said, and nothing was left out."""
+    assert "only " not in command("base", "slower").out
+    data = json.loads(command("base", "slower", "--json").out)
+    assert (data["filter"], set(data["comparisons"][0]["left_out"].values())) == ("", {0})
+    known = Compared(base=BASE, news=(SLOWER,), found=(compare(BASE, SLOWER),))
+    assert (known.filter, known.left_out, known.selection(0)) == ("", (), "")
+
+
+@pytest.mark.parametrize("option", ["--html", "--markdown", "--output"])
+@pytest.mark.parametrize("runs", [[], ["base", "fine", "--json"]])
+def test_options_of_the_other_program(command: Command, option: str, runs: list[str]) -> None:
+    """One line that says which takes them, whatever else is missing."""
+    done = command(*runs, option)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"{option}: not of this program; `python -m reports compare` writes the page and Markdown; "
+        "with nox: `nox -s compare -- BASE NEW --html`\n"
+    )
 
 
 def test_a_filter_on_runs_without_cases(command: Command) -> None:

@@ -61,7 +61,7 @@ def test_a_column_a_run(command: Command) -> None:
     for name, ratio, word in (("quick", "0.900", "faster"), ("slow", "1.030", "slower")):
         row = table[table.index(f"{name} 1.723") :]
         assert row.startswith(f"{name} 1.723 {ratio} ±")
-        assert f"64×64 graph cold {word} slower" in row[:70]
+        assert f"64×64 graph cold ±0.1% {word} slower" in row[:80]
     assert "fresh – new – 64×64 async cold" in table
     assert "lost 1.723 gone 1.103 ±" in table
     assert table.index("lost ") < table.index("fresh ")  # slower in one run, against new
@@ -71,7 +71,7 @@ def test_marks_stand_in_the_column_of_their_run(command: Command) -> None:
     """What held one run back says nothing of the other."""
     lines = command("base", "slower", "held", "--kernel", "slow").lines
     start = lines.index("case µs new 1 new 2")
-    assert lines[start + 2] == "64×64 graph cold slower slower"
+    assert lines[start + 2] == "64×64 graph cold ±0.1% slower slower"
     assert lines[start + 3] == "power cap in new"
     assert "slower: power cap in new (slow 64×64 graph cold)" in lines[lines.index("new 2: 1 slower of 1 case") :]
 
@@ -114,16 +114,29 @@ def test_many_runs_go_into_several_tables(command: Command) -> None:
 @pytest.mark.parametrize("options", [[], ["--all"]])
 def test_it_fits_80_columns(command: Command, news: list[str], options: list[str]) -> None:
     """Names of any length and kind included."""
-    out = command("gpu", *news, *options).out
+    out = command.on_a_terminal()("gpu", *news, *options).out
     assert max(len(line) for line in out.splitlines()) <= 80
     assert "\u202e" not in out
     assert "\x1b" not in out
 
 
+def test_a_narrow_terminal_has_one_thing_a_line(command: Command) -> None:
+    """40 columns: names whole, and each new run below its case."""
+    done = command.on_a_terminal(40)("base", "slower", "held")
+    start = done.lines.index("quick 64×64 graph cold")
+    assert done.lines[start + 1] == "base 1.723 ±0.1% µs"
+    assert done.lines[start + 2].startswith("new 1: 0.900 ±0.1% faster")
+    assert done.lines[start + 3].startswith("new 2: 1.103 ±0.1% slower, power cap")
+    assert done.lines[done.lines.index("fresh 64×64 async cold") + 1 :][:3] == ["base –", "new 1: new", "new 2: –"]
+    assert "driver_version: 580.159.04 → 590.48" in done.lines
+    assert max(map(len, done.out.splitlines())) <= 40
+
+
 def test_one_trial_has_no_spread(command: Command) -> None:
     """And says so beside the ratio."""
     done = command("one", "one", "one", "--kernel", "torch.matmul")
-    assert any("1.000 1 trial 1.000 1 trial" in line for line in done.lines)
+    start = next(place for place, line in enumerate(done.lines) if "1.000 1 trial 1.000 1 trial" in line)
+    assert "1 trial ambiguous ambiguous" in done.lines[start + 1]  # of the time
 
 
 # JSON
@@ -134,7 +147,7 @@ def test_json_is_all_of_it(command: Command) -> None:
     done = command("base", "slower", "--json", "--fail-on", "slower", "--fail-on", "gone")
     assert (done.code, done.err) == (1, "")
     data = json.loads(done.out, parse_constant=pytest.fail)
-    assert list(data) == ["schema_version", "base_id", "fails", "exit_code", "exit_means", "comparisons"]
+    assert list(data) == ["schema_version", "base_id", "fails", "exit_code", "exit_means", "filter", "comparisons"]
     assert (data["schema_version"], data["base_id"], data["fails"]) == (2, "base", ["slower", "gone"])
     assert (data["exit_code"], data["exit_means"]) == (1, "a case is slower or gone")
     (found,) = data["comparisons"]
@@ -184,5 +197,5 @@ def test_json_of_times_that_are_none() -> None:
         replace(t, samples_ns=(ns,)) for t, ns in zip(BASE.measurements[0].trials, (1.0, float("nan")), strict=False)
     ]
     (found,) = plain(BASE, run(replace(BASE.measurements[0], trials=tuple(bad))))["comparisons"]
-    assert found["cases"][0]["reason"] == "in new a sample of nan ns: wanted a finite time above 0"
+    assert found["cases"][0]["reason"] == "in new a sample of nan ns: wanted 1e-06 to 1e+18 ns"
     assert (found["cases"][0]["new_ns"], found["cases"][0]["ratio"]) == (None, None)

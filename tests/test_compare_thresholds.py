@@ -102,6 +102,20 @@ def test_thresholds_that_are_none(command: Command, file: Path, content: bytes, 
     assert len(done.err) < 600
 
 
+def test_a_path_is_shown_and_does_nothing_to_the_terminal(command: Command, tmp_path: Path) -> None:
+    """Control characters in a file's name, as in its content, stand there as codes; so do those of a run's folder."""
+    bad = tmp_path / "a\x1b[2J\u202eb.toml"
+    done = command("base", "fine", "--thresholds", str(bad))
+    assert (done.code, done.err) == (2, f"--thresholds {tmp_path}/a⟨001B⟩[2J⟨202E⟩b.toml: No such file or directory\n")
+    bad.write_text("[kernels]\nnope = 0.02\n")
+    done = command("base", "fine", "--thresholds", str(bad))
+    assert (done.code, done.err) == (0, f"--thresholds {tmp_path}/a⟨001B⟩[2J⟨202E⟩b.toml: not in these runs: nope\n")
+    folder = publish(tmp_path, "r\x1bun", BASE)
+    (folder / "samples.parquet").unlink()
+    done = command("base", str(folder))
+    assert (done.code, done.err.partition(":")[0]) == (4, f"{tmp_path}/r⟨001B⟩un/samples.parquet")
+
+
 def test_a_thresholds_file_that_is_missing(command: Command, file: Path) -> None:
     """Or is a folder."""
     done = command("base", "fine", "--thresholds", str(file))

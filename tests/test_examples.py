@@ -29,7 +29,7 @@ def name(folder: Path) -> str:
 
 def test_all_are_found() -> None:
     """Those that the documents speak of."""
-    assert {*map(name, RUNS)} == {"compare/base", "compare/new", "h200", "h200-peers", "power/first"}
+    assert {*map(name, RUNS)} == {"compare/base", "compare/new", "h200", "h200-peers", "power/first", "power/second"}
 
 
 @pytest.mark.parametrize("folder", RUNS, ids=name)

@@ -24,7 +24,9 @@ from harness.__main__ import main
 from harness.draft import write_run, write_sums
 from harness.export import formats, github_action, pytest_benchmark, spreadsheet
 from harness.model import Cache, Case, Measurement, Problem, Role, Run, TrialResult, Verdict, Word
+from harness.output import write_file
 from harness.store import load_whole
+from reports.__main__ import main as reports
 from tests.sample_run import HOSTILE, cpu_run, empty_run, gpu_run, one_trial_run
 
 ROOT = Path(__file__).parents[1]
@@ -111,7 +113,7 @@ def test_a_sample_that_is_no_time_gives_no_figure(ns: float, tmp_path: Path) -> 
     run = run_of(timed(case("mine"), (100.0, ns)), timed(case("fine"), (100.0,)))
     bad, good = rows(spreadsheet.export(run, tmp_path))
     assert bad["median_ns"] == ""
-    assert "wanted a finite time" in bad["reason"]
+    assert re.match(r"a sample of (-5|0|nan|inf) ns: wanted .* ns$", bad["reason"])
     assert float(good["median_ns"]) == pytest.approx(100)
     made = json.loads(pytest_benchmark.export(run, tmp_path))
     assert [each["extra_info"]["kernel"] for each in made["benchmarks"]] == ["fine"]
@@ -329,21 +331,61 @@ def test_a_damaged_run_is_not_exported(tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 def test_the_output_is_utf8_on_any_terminal(tmp_path: Path) -> None:
-    """To stdout as to a file; a folder that is not there is code 6 and one line."""
+    """To stdout as to a file, whose folder is made."""
     folder = kept(tmp_path, run_of(timed(case("schnell-µ"), (100.0, 101.0))))
     command = [sys.executable, "-m", "harness", "export", str(folder), "--to", "csv"]
     english = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, timeout=60, env=english)
     assert rows(done.stdout.decode())[0]["kernel"] == "schnell-µ"
-    into = tmp_path / "found.csv"
+    into = tmp_path / "no" / "such" / "found.csv"
     assert main([*command[3:], "--output", str(into)]) == 0
     assert into.read_bytes() == done.stdout
-    failed = subprocess.run(
-        [*command, "--output", str(tmp_path / "no" / "x.csv")],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert (failed.returncode, failed.stdout) == (6, "")
-    assert failed.stderr == f"--output {tmp_path}/no/x.csv: No such file or directory\n"
+    assert [path.name for path in into.parent.iterdir()] == ["found.csv"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("file/x.csv", "File exists"), ("folder", "Is a directory"), ("x" * 300, "File name too long"), ("", "Is a")],
+)
+def test_an_output_that_cannot_be_written_is_one_line(
+    name: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same line, and code 6, whatever is written there; nothing else is left."""
+    monkeypatch.chdir(tmp_path)
+    folder = kept(tmp_path / "store", one_trial_run())
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    for program, verb in ((main, ["export", str(folder), "--to", "csv"]), (reports, ["compare", "--markdown"])):
+        runs = [str(folder)] * 2 if verb[0] == "compare" else []
+        if program is reports and not name:
+            continue  # there an empty name is none
+        assert program([*verb, *runs, "--output", name]) == 6
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"{Path(name)}: {why}") or name.startswith("x")
+        assert err.endswith("; name a writable file with --output\n")
+        assert len(err.splitlines()) == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_device_stays_one(tmp_path: Path) -> None:
+    """What is no file, as /dev/stdout, is written to; a file is replaced in one step."""
+    target, link, fifo = tmp_path / "target", tmp_path / "link", tmp_path / "fifo"
+    link.symlink_to(target)
+    write_file(b"x", link)
+    assert (link.is_symlink(), target.read_bytes()) == (True, b"x")
+    os.mkfifo(fifo)
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(b"y", fifo)
+    assert os.read(reading, 10) == b"y"
+    os.close(reading)
+    assert fifo.is_fifo()
+    target.chmod(0o600)
+    before = target.stat().st_ino
+    write_file(b"z", target)
+    assert (target.read_bytes(), target.stat().st_ino == before) == (b"z", False)
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import main
-from harness.comparison.power import LONG_NS, Planted, _Drawing, _sources, power
+from harness.commands.power import rows
+from harness.comparison.power import LONG_NS, Null, Planted, Power, _Drawing, _sources, power
 from harness.comparison.records import Change
 from harness.draft import write_run
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Measurement, Problem, Role, Run, TrialResult, Verdict, Word
+from harness.store import Store
 from tests.sample_run import gpu_run
 
 PLAIN = gpu_run(shapes=((64, 64),), kernels={}, trials=1, samples=2)
@@ -64,10 +66,10 @@ def test_what_is_planted_is_found() -> None:
 def test_two_runs_that_differ_are_told_apart() -> None:
     """Every table of trials from either is `slower` in all cases, and those of one alone are not."""
     found = power([QUIET, run("later", shift=0.05, seed=1)], tables=20, draws=1)
-    assert [(null.base_id, null.new_id, null.slower, null.faster) for null in found.nulls] == [
-        ("quiet", "quiet", 0, 0),
-        ("later", "later", 0, 0),
-        ("quiet", "later", 20, 0),
+    assert [(null.base, null.new, null.slower, null.faster) for null in found.nulls] == [
+        (1, 1, 0, 0),
+        (2, 2, 0, 0),
+        (1, 2, 20, 0),
     ]
     assert found.nulls[2].named == {m.case.id: 20 for m in QUIET.measurements}
 
@@ -96,6 +98,7 @@ def test_shares_by_hand() -> None:
         "b": Counter({Change.SLOWER: 1, Change.AMBIGUOUS: 3}),
     }
     planted = Planted(effect=0.03, one_run=True, words=words)
+    assert planted.draws == 8
     assert planted.share(Change.SLOWER) == 0.5
     assert planted.least(Change.SLOWER) == ("b", 0.25)
     assert planted.most(Change.SAME) == ("a", 0.25)
@@ -129,3 +132,41 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "one case made 3 % slower" in out
     assert main(["power", "quiet", "--store", str(tmp_path), "--trials", "1"]) == 2
     assert capsys.readouterr().err == "--trials: found '1', wanted a whole number from 2 to 1000\n"
+
+
+def test_a_rate_says_of_how_many() -> None:
+    """By hand: a word a row, with the case that is worst for it, and what `worst` means there."""
+    words = {
+        "a": Counter({Change.SLOWER: 3, Change.SAME: 1}),
+        "b": Counter({Change.SLOWER: 1, Change.AMBIGUOUS: 3}),
+    }
+    null = Null(base=1, new=2, tables=50, cases=2, slower=1, faster=2, named={"b": 3})
+    quiet = Null(base=1, new=1, tables=50, cases=2, slower=0, faster=0, named={})
+    planted = Planted(effect=0.03, one_run=True, words=words)
+    none = Planted(effect=0.01, one_run=False, words={"b": words["b"]})
+    head, *body = rows(Power(trials=5, threshold=0.01, nulls=(quiet, null), planted=(planted, none)))
+    assert head == ("5 against 5 trials", "counted", "found", "worst case")
+    tables = "tables with any `slower`, any `faster`"
+    three, one = "one case made 3 % slower, one run", "one case made 1 % slower, two runs"
+    assert body == [
+        ("nothing changed, run 1", tables, "0, 0 of 50", "none of 2 cases"),
+        ("nothing changed, run 1 against run 2", tables, "1, 2 of 50", "b: 3 of 50, the most"),
+        (three, "called `slower`", "50 % of 8", "b: 25 % of 4, the least"),
+        (three, "called `same`", "12 % of 8", "a: 25 % of 4, the most"),
+        (one, "called `slower`", "25 % of 4", "b: 25 % of 4, the least"),
+        (one, "called `same`", "0.0 % of 4", "none of 1 case"),
+    ]
+
+
+def test_a_run_is_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its folder, its id, a link to it or a ref: one run against itself would pass for two."""
+    store = Store(tmp_path / "store")
+    folder = store.root / "quiet"
+    folder.mkdir(parents=True)
+    write_run(folder, QUIET)
+    store.set_ref("nightly", "quiet")
+    (tmp_path / "link").symlink_to(folder)
+    for again in (str(folder), str(tmp_path / "link"), "nightly", "quiet"):
+        assert main(["power", "quiet", again, "--store", str(store.root)]) == 2
+        said = f"power: 'quiet' and {again!r} are one run, quiet; name each run once\n"
+        assert capsys.readouterr() == ("", said)

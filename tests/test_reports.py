@@ -99,7 +99,16 @@ class TestFormat:
     def test_unit_and_spread(self) -> None:
         """A time says its unit and half its interval; one trial says that there is none."""
         assert fmt.microseconds_pm(Interval(estimate=2000, low=1980, high=2020)) == "2.000\xa0µs ±1.0\xa0%"
+        assert fmt.plus_minus(Interval(estimate=2000, low=1999.94, high=2000.06)) == "±0.003\xa0%"
         assert fmt.microseconds_pm(Interval(estimate=2000, low=None, high=None)) == "2.000\xa0µs no interval"
+
+    @pytest.mark.parametrize(
+        ("fraction", "shown"),
+        [(0.12, "12"), (0.004, "0.4"), (0.0004, "0.04"), (0.00004, "0.004"), (3e-7, "0.00003"), (0, "0.0"), (1, "100")],
+    )
+    def test_percent(self, fraction: float, shown: str) -> None:
+        """No figure is rounded away."""
+        assert fmt.percent_figure(fraction) == shown
 
     def test_times(self) -> None:
         """A third decimal only where two would hide the interval."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.compare import Change, compare
+from harness.comparison.boards import allowance
 from harness.draft import write_run
 from harness.errors import Exit
 from harness.model import Run
@@ -121,7 +122,7 @@ def test_the_notes_speak_of_several_tables_only_where_there_are() -> None:
     assert not any("together" in note or "boards" in note for note in notes(one))
     assert any("Here are 3 such tables" in note for note in notes(one * 3))
     other = replace(one[0], board_spread=0.004)
-    assert any("0.4 % standard deviation" in note for note in notes([one[0], other]))
+    assert allowance(0.004) in notes([one[0], other])
 
 
 def test_what_stands_on_the_page() -> None:
@@ -133,8 +134,18 @@ def test_what_stands_on_the_page() -> None:
     row = re.search(r"<tr data-case[^>]*>(?:(?!</tr>).)*torch\.matmul(?:(?!</tr>).)*</tr>", body, re.DOTALL)
     assert row is not None
     said = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", row[0]).replace(NBSP, " "))
-    assert re.search(r"▲ \+5\.\d % slower ±0\.\d % \+4\.\d to \+5\.\d % p < 0\.0001", said.replace("&lt;", "<"))
+    assert re.search(r"▲ \+5\.\d+ % slower \+4\.\d+ to \+5\.\d+ % p < 0\.0001", said.replace("&lt;", "<"))
     assert len(re.findall(r"\d µs ±0\.\d %", said)) == 2
+    assert said.count("±") == 2  # of the times alone: beside a difference from 1 it would be read in its unit
+
+
+def test_the_interval_stands_in_the_cells_of_several_runs() -> None:
+    """There is no column for it: it is in each cell, in the figure's unit."""
+    html = render_comparison(held(night(0), night(1), night(2, planted)))
+    cell = re.search(r'<td class="cell longer slower".*?</td>', html)
+    assert cell is not None
+    said = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", cell[0]).replace(NBSP, " ")).strip()
+    assert re.fullmatch(r"▲ \+5\.\d+ % slower \+4\.\d+ to \+5\.\d+ %", said)
 
 
 # The command
@@ -200,6 +211,55 @@ def test_options_of_the_terminals_command(store: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_comparison_of_some_cases_says_so(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the head, before the takeaway and with the exit code, with what changed among the others."""
+    base, new, _ = ids(store)
+    target = store / "some.html"
+    named = ["compare", base, new, "--store", str(store), "--kernel", "sgemv_k32_f32", "--timer", "graph"]
+    said = "nly --kernel sgemv_k32_f32 --timer graph: 4 of 36 cases; 4 failed, 4 slower, 4 faster among those left out"
+    none = "None of 4 compared cases is known to take more than 1 % longer."
+    assert main([*named, "--output", str(target)]) == Exit.FINE
+    html = target.read_text(encoding="utf-8").replace(NBSP, " ")
+    assert f"<dt>cases</dt><dd>o{said}</dd>" in html
+    assert f'<p class="takeaway">O{said}. {none}' in html
+    assert f"Exit code 0: no case is known to be slower (o{said})." in html
+    capsys.readouterr()
+    assert main([*named, "--markdown"]) == Exit.FINE
+    heading, _, takeaway, _, code, *_ = capsys.readouterr().out.replace(NBSP, " ").splitlines()
+    assert heading == "### SGEMV on NVIDIA H200, only --kernel sgemv_k32_f32 --timer graph: driver only"
+    assert f". O{said}. {none}" in takeaway
+    assert code == f"Exit code 0: no case is known to be slower (o{said})."
+
+
+def test_some_cases_of_several_runs_are_counted_by_run(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where they have not the same numbers, these stand in the table."""
+    base, *news = ids(store)
+    assert main(["compare", base, *news, "--store", str(store), "--kernel", "read", "--markdown"]) == Exit.FINE
+    said = capsys.readouterr().out
+    assert said.count("nly --kernel read: counted by run in the table") == 2
+    rows = [line for line in said.splitlines() if line.startswith(("| driver 5", "| new run"))]
+    assert rows[0].startswith("| new run | cases asked for | ")
+    assert "| 8 of 36 cases; 4 failed, 4 slower among those left out | driver only |" in rows[1]
+    assert "| 8 of 36 cases | same environment |" in rows[2]
+
+
+def test_all_cases_are_not_said_to_be_some() -> None:
+    """Nothing is asked for in a comparison of all."""
+    assert view(pair()).selection == ""
+    assert ">cases</dt>" not in render_comparison(pair())
+    assert ", only" not in comparison_markdown(pair())
+
+
+def test_a_hostile_filter_stays_text() -> None:
+    """It comes from a command line, and goes into a page and a comment."""
+    made = replace(pair(), filter=f"--kernel {HOSTILE}", left_out=({Change.SLOWER: 1},))
+    html, markdown = render_comparison(made), comparison_markdown(made)
+    assert HOSTILE not in html + markdown
+    assert "`" not in markdown
+    assert "<script>alert" not in html
+    assert "evil&#60;/script&#62;" in markdown
+
+
 def test_the_file_that_is_asked_for(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--output`; one that cannot be written is infrastructure, in one line."""
     base, new, _ = ids(store)
@@ -234,7 +294,7 @@ def test_the_view_without_a_template() -> None:
     other = replace(night(2), options=replace(night(2).options, device="cpu"))
     made = held(night(0), night(1), other)
     seen = view(made)
-    assert seen.obstacles == ((seen.news[1].text, "CPU against GPU"),)
+    assert seen.cautions == (f"{seen.news[1].text} cannot be compared with the base: CPU against GPU",)
     assert [word for _, word, _ in seen.words] == [str(word) for word in Change]
-    assert seen.exit_code == Exit.NOT_COMPARABLE
+    assert seen.exit_line == "Exit code 3: no case is comparable in a new run."
     assert len(seen.map.rows) == len(compare(made.base, made.news[0]).cases)

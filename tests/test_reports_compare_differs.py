@@ -12,12 +12,13 @@ import pytest
 from harness.compare import Change
 from harness.model import Run
 from reports.comparison.columns import columns
-from reports.comparison.environment import attribution, environment_table
+from reports.comparison.environment import ALL_THE_SAME, attribution, environment_table, what_else
 from reports.comparison.heat_map import heat_map
 from reports.comparison.markdown import comparison_markdown
 from reports.comparison.page import render_comparison
+from reports.comparison.scope import cut_short
 from reports.comparison.summary import counts_table, takeaway
-from tests.sample_comparison import held, night, pair, several
+from tests.sample_comparison import held, night, pair, planted, several
 from tests.sample_run import cuda_build
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -146,7 +147,70 @@ def test_nothing_differs() -> None:
     assert environment_table(made.found, columns([made.base, *made.news])) is None
     html = render_comparison(made)
     assert "same environment" in html
-    assert "Everything that is kept of where and how they ran is the same." in html
+    assert ALL_THE_SAME in html
+
+
+def test_what_nobody_recorded_is_not_said_to_be_the_same() -> None:
+    """Two checkouts with changes: unknown ones may be others, the same ones are the same, other ones stand there."""
+    changed = {"git_dirty": True}
+    for hashes in ({}, {"git_diff_sha256": None}):
+        unknown = held(night(0, **changed), night(1, **changed, **hashes))
+        assert what_else(unknown.found) == (
+            "No recorded fact differs, but which uncommitted changes the checkouts had is not recorded."
+        )
+        assert what_else(unknown.found) in render_comparison(unknown)
+    one = {**changed, "git_diff_sha256": "a" * 64}
+    assert what_else(held(night(0, **one), night(1, **one)).found) == ALL_THE_SAME
+    other = held(night(0, **one), night(1, **changed, git_diff_sha256="b" * 64))
+    assert what_else(other.found) == ""
+    table = environment_table(other.found, columns([other.base, *other.news]))
+    assert table is not None
+    assert [row[2:] for row in texts(table)] == [["aaaaaaaaaa…", "bbbbbbbbbb…"]]
+    mixed = held(night(0, **changed), night(1, **changed), night(2, **changed, driver_version="590.1"))
+    assert what_else(mixed.found) == ""
+    assert ALL_THE_SAME not in render_comparison(mixed)
+
+
+def test_runs_that_were_asked_to_measure_otherwise() -> None:
+    """Each option stands in the table, in words and with its unit; «all the same» does not."""
+    base, new = night(0), night(1)
+    made = held(base, replace(new, options=replace(new.options, quick=True, trials=3, max_time_s=0.1)))
+    table = environment_table(made.found, columns([made.base, *made.news]))
+    assert table is not None
+    assert [[row[0], *row[2:]] for row in texts(table)] == [
+        ["time for a case and trial", f"0.5{NBSP}s", f"0.1{NBSP}s"],
+        ["a quick look, coarser", "no", "yes"],
+        ["trials asked for", "5", "3"],
+    ]
+    assert what_else(made.found) == ""
+    assert ALL_THE_SAME not in render_comparison(made)
+
+
+@pytest.mark.parametrize(
+    ("partial", "said"),
+    [
+        ((True, False), "The base run was cut short"),
+        ((False, True), "The new run was cut short"),
+        ((True, True), "The base run and the new run were cut short"),
+        ((False, True, False), "15 May 2026 was cut short"),
+        ((True, True, True, True, True), "The base run, 15 May 2026, 16 May 2026 and 2 more were cut short"),
+    ],
+)
+def test_a_run_that_was_cut_short_is_named_on_top(partial: tuple[bool, ...], said: str) -> None:
+    """On the page and in Markdown, before any figure; and nothing is said to be all the same."""
+    made = held(*(replace(night(i), partial=each) for i, each in enumerate(partial)))
+    sentence = f"{said}: what had not been measured until then is missing."
+    html, markdown = render_comparison(made), comparison_markdown(made)
+    assert ALL_THE_SAME not in html
+    assert sentence in html[: html.index('id="changes"')]
+    assert markdown.splitlines()[2] == f"**{sentence}**"
+
+
+def test_whole_runs_are_not_said_to_be_cut_short() -> None:
+    """Neither on the page nor in Markdown."""
+    made = held(night(0), night(1))
+    assert cut_short(made, columns([made.base, *made.news])) == ""
+    assert "cut short" not in render_comparison(made) + comparison_markdown(made)
 
 
 # What changed
@@ -155,7 +219,7 @@ def test_nothing_differs() -> None:
 def test_the_sentences_name_what_weighs_most() -> None:
     """What failed, how many are slower and faster with the largest two, and that the rest is not all the same."""
     made = pair()
-    said = takeaway(made.found, columns([made.base, *made.news])).replace(NBSP, " ")
+    said = takeaway(made, columns([made.base, *made.news])).replace(NBSP, " ")
     assert said.startswith(
         "sgemv_k128_f32x4 is wrong or crashed in the new run. 4 of 28 compared cases take more than 1 % longer"
     )
@@ -171,14 +235,24 @@ def test_the_sentences_name_what_weighs_most() -> None:
 def test_the_sentences_where_nothing_is_slower() -> None:
     """Not: nothing changed."""
     made = held(night(0), night(1), threshold=0.2)
-    said = takeaway(made.found, columns([made.base, *made.news])).replace(NBSP, " ")
+    said = takeaway(made, columns([made.base, *made.news])).replace(NBSP, " ")
     assert said == "None of 32 compared cases is known to take more than 20 % longer. 32 are the same within 20 %."
+
+
+def test_between_boards_more_counts() -> None:
+    """From 2.5 % on a case is called slower: the sentence says so, and what a cell opens beside the threshold."""
+    made = held(night(0), night(1, planted, gpu_uuid="GPU-another"))
+    said = takeaway(made, columns([made.base, *made.news])).replace(NBSP, " ")
+    assert "4 of 28 compared cases take more than 2.5 % longer" in said
+    assert "threshold 1\\u00a0%, between boards 2.5\\u00a0%" in render_comparison(made)
+    on_one = held(night(0), night(1, planted))
+    assert "between boards" not in render_comparison(on_one)
 
 
 def test_thresholds_of_their_own_are_not_said_to_be_one() -> None:
     """The sentence speaks of each case's own, its cell and the Markdown name it."""
     made = held(night(0), night(1), threshold=0.2, thresholds={"read": 0.3})
-    assert "more than its threshold longer" in takeaway(made.found, columns([made.base, *made.news]))
+    assert "more than its threshold longer" in takeaway(made, columns([made.base, *made.news]))
     remarks = {row.case.kernel: row.cells[0].remark for row in heat_map(made.found).rows if row.cells[0]}
     assert remarks["read"] == f"threshold 30{NBSP}%"
     assert remarks["torch.matmul"] == ""
@@ -188,7 +262,7 @@ def test_thresholds_of_their_own_are_not_said_to_be_one() -> None:
 def test_the_sentences_over_several_runs_name_the_run() -> None:
     """One change is named, with the column in which it is."""
     made = several()
-    said = takeaway(made.found, columns([made.base, *made.news])).replace(NBSP, " ")
+    said = takeaway(made, columns([made.base, *made.news])).replace(NBSP, " ")
     assert "4 of 124 compared cases in 4 runs take more than 1 % longer, most of all torch.matmul on" in said
     assert "in driver 590.04.01. 4 are faster" in said
 
@@ -197,7 +271,7 @@ def test_many_failed_kernels_are_counted() -> None:
     """A sentence is no list."""
     names = {f"mine_{i}": "" for i in range(9)}
     made = held(night(0, kernels=names), night(1, lambda _: math.nan, kernels=names))
-    said = takeaway(made.found, columns([made.base, *made.news]))
+    said = takeaway(made, columns([made.base, *made.news]))
     assert said.startswith(
         "mine_0, mine_1, mine_2, mine_3 and 5 more are wrong or crashed in the new run. No case can be"
     )
@@ -206,7 +280,7 @@ def test_many_failed_kernels_are_counted() -> None:
 def test_counts_by_run() -> None:
     """A row a new run, a column a word that there is; the run's id beside its label."""
     made = several(2)
-    table = counts_table(made.found, columns([made.base, *made.news]))
+    table = counts_table(made, columns([made.base, *made.news]))
     heads = [column.title for column in table.columns]
     assert heads[2:8] == ["✕ failed", "▲ slower", "▼ faster", "? ambiguous", "= same", "/ not comparable"]
     first, last = texts(table)

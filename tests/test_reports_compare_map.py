@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -12,11 +13,12 @@ from harness.compare import Change
 from harness.comparison.records import CaseChange
 from harness.comparison.request import Compared
 from harness.stats import Interval
+from reports import format as fmt
 from reports.comparison.columns import columns
 from reports.comparison.details import details
 from reports.comparison.heat_map import ORDERS, WORDS, attention, cell, heat_map, tint
 from reports.comparison.page import render_comparison
-from reports.comparison.words import MEANINGS, SIGNS, difference, difference_range, probability
+from reports.comparison.words import MEANINGS, SIGNS, probability, ratio_in_words
 from tests.counted_run import MINE, counted_run, trial
 from tests.sample_comparison import held, night, pair, planted, several
 
@@ -39,7 +41,7 @@ def test_colour_is_linear_in_the_logarithm_and_saturates() -> None:
         (Change.SLOWER, 1.05, "+5.0", "longer", 100),
         (Change.FASTER, 1 / 1.05, "−4.8", "shorter", 100),
         (Change.AMBIGUOUS, 1.05, "+5.0", "longer", 40),
-        (Change.SAME, 1.0, "+0.0", "", 0),
+        (Change.SAME, 1.0, "0.0", "", 0),
     ],
 )
 def test_a_cell_says_all_without_colour(change: Change, ratio: float, figure: str, side: str, strength: int) -> None:
@@ -49,7 +51,8 @@ def test_a_cell_says_all_without_colour(change: Change, ratio: float, figure: st
     made = cell(CaseChange(case=case, change=change, threshold=0.01, ratio=interval, p=0.00213), 0.01)
     assert (made.sign, made.word, made.side, made.tint) == (SIGNS[change], change, side, strength)
     assert made.figure == f"{figure}{NBSP}%"
-    assert made.uncertainty == f"±{0.015 / ratio * 100:.1f}{NBSP}%"
+    ends = [f"{100 * (end - 1):+.1f}".replace("-", "−") for end in (ratio - 0.01, ratio + 0.02)]
+    assert made.interval == f"{ends[0]} to {ends[1]}{NBSP}%"
     assert made.probability == "p = 0.0021"
 
 
@@ -59,11 +62,45 @@ def test_every_word_has_a_sign_and_a_meaning() -> None:
     assert len(set(SIGNS.values())) == len(SIGNS)
 
 
-def test_figures_of_a_ratio() -> None:
-    """By hand."""
-    assert difference(1.0312) == f"+3.1{NBSP}%"
-    assert difference_range(Interval(estimate=1, low=0.98, high=1.0004)) == f"−2.0 to +0.04{NBSP}%"
-    assert difference_range(Interval(estimate=1, low=None, high=None)) == "one trial: no interval"
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        ((1.0312, 1.0281, 1.0343), "+3.1 % (95 %: +2.8 to +3.4 %)"),
+        ((2.0597, 2.0588, 2.0606), "+105.97 % (95 %: +105.88 to +106.06 %)"),
+        ((1.5894, 1.5878, 1.5911), "+58.9 % (95 %: +58.8 to +59.1 %)"),
+        ((1.72, 1.015, 2.91), "+72.0 % (95 %: +1.5 to +191.0 %)"),
+        ((1.43, 1.14, 1.79), "+43 % (95 %: +14 to +79 %)"),
+        ((0.99997, 0.99990, 1.00004), "−0.003 % (95 %: −0.010 to +0.004 %)"),
+        ((0.99997, 0.98, 1.0004), "0.0 % (95 %: −2.0 to +0.04 %)"),
+        ((1.00004, 0.9998, 1.0003), "0.00 % (95 %: −0.02 to +0.03 %)"),
+        ((1.0, 1.0, 1.0), "0.0 % (95 %: 0.0 to 0.0 %)"),
+        ((0.99997, None, None), "−0.003 % (no interval)"),
+        ((1.0312, None, None), "+3.1 % (no interval)"),
+    ],
+)
+def test_figures_of_a_ratio(ratio: tuple[float, float | None, float | None], said: str) -> None:
+    """By hand: the ends differ, the figure has as many decimals, nothing is −0."""
+    estimate, low, high = ratio
+    assert ratio_in_words(Interval(estimate=estimate, low=low, high=high)).replace(NBSP, " ") == said
+
+
+def test_the_ends_of_an_interval_differ_whatever_its_width() -> None:
+    """Over six orders of magnitude of widths around ratios from a tenth to tenfold; and no zero has a sign."""
+    for i, (width, centre) in enumerate(itertools.product([10**-e for e in (0.5, 1, 2, 3, 4, 5, 6)], _CENTRES)):
+        interval = Interval(estimate=centre, low=centre * (1 - width / 2), high=centre * (1 + width / 2 + i * 1e-9))
+        low, high = fmt.difference_range(interval).removesuffix(f"{NBSP}%").split(" to ")
+        assert low != high, interval
+        for said, value in ((low, interval.low), (high, interval.high)):
+            shown = float(said.replace("−", "-"))
+            assert shown == pytest.approx(100 * (value - 1), abs=25 * width * centre + 1e-6)  # half of a half
+            assert shown or said[0].isdigit()
+
+
+_CENTRES = (0.1, 0.5, 0.9, 0.9999, 1.0, 1.00003, 1.05, 1.0995, 2.0597, 9.9949)
+
+
+def test_probabilities() -> None:
+    """By hand; the smallest only bounded."""
     assert [probability(p) for p in (None, 0.2, 1e-9)] == ["no p", "p = 0.2", "p < 0.0001"]
 
 

@@ -27,6 +27,7 @@ from reports.__main__ import main
 from reports.history.changes import in_short, what_changed
 from reports.history.data import NONE, WORD, packed
 from reports.history.page import render_history
+from reports.history.rows import rows
 from reports.history.sparkline import HEIGHT, WIDTH, sparkline
 from reports.history.view import view
 from tests.many_runs import Digests, around, case, night_run, write, write_story
@@ -182,6 +183,23 @@ class TestView:
         every = {row.kernel: row for row in view(history).sections[0].rows}
         (row,) = view(history, lambda each: each == B).sections[0].rows
         assert row == every[B.kernel]
+
+    def test_intervals_are_not_rounded_away(self, tmp_path: Path) -> None:
+        """Narrow ones get more digits, and what did not move has no sign."""
+
+        def narrow(each: Case, night: int) -> Sequence[Digest]:
+            return around(2059.7 if each == A and night == 1 else 1000.0, spread=3e-4)
+
+        (device,) = read_history(Store(tell(tmp_path, [A, B], narrow, nights=2))).devices
+        moved, still = (row.previous for row in rows(device, standings(device)))
+        assert moved.figure == "+105.97\xa0%"
+        interval = re.fullmatch(r"\+105\.(\d\d) to \+106\.(\d\d)\xa0% · .*", moved.note)
+        assert interval is not None
+        assert int(interval[1]) + int(interval[2]) == pytest.approx(94, abs=1)  # evenly around 105.97
+        assert still.figure == "0.00\xa0%"
+        low, high = re.findall(r"([−+])(0\.\d\d)", still.note)
+        assert (low[0], high[0]) == ("−", "+")
+        assert low[1] == high[1] > "0.00"
 
 
 class TestData:

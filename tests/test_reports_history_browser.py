@@ -142,6 +142,21 @@ def test_newest_runs_as_a_table(browser: Browser, page_file: Path) -> None:
     page.close()
 
 
+def test_small_figures_are_not_rounded_away(browser: Browser, tmp_path: Path) -> None:
+    """Half an interval of 0.002 % is no 0.00 %, and a step of 0 has no sign, in the table as in the chart's words."""
+    for night in range(3):
+        write(tmp_path, night_run(night, [SLOWER], lambda *_: around(1000.0, spread=2e-5)))
+    path = tmp_path / "history.html"
+    path.write_text(render_history(read_history(Store(tmp_path))), encoding="utf-8")
+    page = opened(browser, path, [], viewport={"width": 1240, "height": 900})
+    page.locator("button.open").click()
+    page.locator(".plot.drawn svg").wait_for(timeout=30_000)
+    page.locator("details.numbers > summary").click()
+    newest = page.locator("details.numbers tbody tr").first.locator("td.number").all_inner_texts()
+    assert newest[:3] == ["1.000", "0.002", "0.00"]
+    page.close()
+
+
 def test_filters(browser: Browser, page_file: Path) -> None:
     """By words, kernel, timer and what became of a case, each device on its own."""
     page = opened(browser, page_file, [], viewport={"width": 1240, "height": 900})

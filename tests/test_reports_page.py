@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
+import os
 import re
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -142,16 +143,17 @@ class TestCommand:
         assert f"before it was killed: {tmp_path / run.id}\n" in capsys.readouterr().err
         assert "cut short" in (tmp_path / "reports" / f"{run.id}.html").read_text(encoding="utf-8")
 
-    def test_ascii_terminal(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_ascii_terminal(self, tmp_path: Path) -> None:
         """A terminal without µ gets a question mark, and its page."""
         run = one_trial_run()
         (tmp_path / run.id).mkdir()
         write_run(tmp_path / run.id, run)
-        raw = io.BytesIO()
-        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-        assert main(["run", "--store", str(tmp_path), "--table"]) == Exit.FINE
-        sys.stdout.flush()
-        assert b"Median in ?s" in raw.getvalue()
+        command = [sys.executable, "-m", "reports", "run", "--store", str(tmp_path), "--table"]
+        environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+        root = Path(__file__).parents[1]
+        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (Exit.FINE, b"")
+        assert b"Median in ?s" in done.stdout
 
     def test_no_such_run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """One line, and the code for a missing run."""

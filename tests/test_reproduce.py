@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -27,16 +29,18 @@ from harness.draft import write_run, write_sums
 from harness.environment import git_diff
 from harness.errors import CommandError, Exit
 from harness.model import KernelResources, Run
-from harness.reproduce import building, device, source
+from harness.reproduce import building, device, session, source
 from harness.reproduce.children import Ended, ask, show, terminated_as_interrupted
 from harness.reproduce.request import request_of
-from harness.reproduce.session import AGAINST, reproduce
+from harness.reproduce.session import AGAINST, HERE, reproduce
 from harness.reproduce.verdict import verdict
 from harness.store import Store, load
 from tests.built import shared_cache
 from tests.sample_run import HOSTILE, cpu_run, cuda_build, gpu_run
 
 ROOT = Path(__file__).parents[1]
+QUICKLY = ("--shape", "64x64", "--kernel", "torch.matmul", "--trials", "1", "--max-time", "0.01", "--device", "cpu",
+           "--timer", "async", "--cache", "cold")  # fmt: skip
 TINY = ("--shape", "64x64", "--kernel", "sgemv_cpu_f32", "--trials", "2", "--max-time", "0.01", "--device", "cpu")
 
 
@@ -151,8 +155,31 @@ def test_a_run_is_measured_again_from_its_commit(checkout: Path, recorded: Path,
     assert (lines[-1], done.returncode) == (given.line, int(given.code))
     assert lines[-1].startswith({0: "reproduced: ", 1: "not reproduced: ", 3: "cannot be told: "}[done.returncode])
     assert "exit code" not in done.stdout
+    (follow,) = [line.partition("each case: ")[2] for line in lines if "each case: " in line]
+    shown = ["python", "-m", "harness", "compare", str(recorded), str(store / new_id), "--all"]
+    assert shlex.split(follow) == shown
     assert list(temporary.glob("sgemv-*")) == []
     assert request_of(new).arguments == request_of(old).arguments  # it can be reproduced in its turn
+
+
+def test_settings_of_folders_around_are_not_taken(checkout: Path, tmp_path: Path) -> None:
+    """A folder named by an option of two words is no reason to look into it, nor into the folder above both."""
+    outer = tmp_path / "outer"
+    shutil.copytree(checkout, outer / "repo", ignore=shutil.ignore_patterns(".git"))
+    (outer / "harness").mkdir()
+    (outer / "harness" / "__init__.py").write_text("")
+    shutil.copy(ROOT / "pyproject.toml", outer)
+    shutil.copy(ROOT / "noxfile.py", outer / "repo")
+    (outer / "store").mkdir()
+    options = ["--store", "../store", *TINY, "--collect-only", "-q"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for program in (["pytest", *HERE, "suites"], ["nox", "-s", "bench", "--no-venv", "--"]):
+        done = subprocess.run(
+            [sys.executable, "-m", *program, *options], cwd=outer / "repo", env=quiet_environment(PATH=path),
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "\nsuites/test_sgemv.py:" in f"\n{done.stdout}"
 
 
 @pytest.mark.usefixtures("untouched")
@@ -161,9 +188,12 @@ def test_ctrl_c_keeps_what_was_measured_and_nothing_else(checkout: Path, recorde
     temporary, store = tmp_path / "tmp", tmp_path / "store"
     temporary.mkdir()
     log = tmp_path / "out.txt"
+    run = load(recorded)
+    words = [*run.options.command[:3], "suites", *QUICKLY]
+    folder = published(tmp_path / "runs", replace(run, builds=(), options=replace(run.options, command=tuple(words))))
     with log.open("w") as out:
         program = subprocess.Popen(
-            command(store, str(recorded)), cwd=checkout, stdout=out, stderr=out, start_new_session=True,
+            command(store, str(folder)), cwd=checkout, stdout=out, stderr=out, start_new_session=True,
             env=quiet_environment(TMPDIR=str(temporary)),
         )  # fmt: skip
     try:
@@ -184,7 +214,9 @@ def test_ctrl_c_keeps_what_was_measured_and_nothing_else(checkout: Path, recorde
 
 
 @pytest.mark.usefixtures("untouched")
-def test_a_killed_bench_is_one_line(checkout: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_bench_is_one_line(
+    checkout: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The kept patch is applied: it has the suites end after the first case. Code 6, and the case is kept."""
     suite = checkout / "suites" / "test_sgemv.py"
     text = suite.read_text()
@@ -193,7 +225,8 @@ def test_a_killed_bench_is_one_line(checkout: Path, tmp_path: Path, capfd: pytes
     suite.write_text(text)
     assert isinstance(patch, str)
     run = measured(cpu_run(), git(checkout, "rev-parse", "HEAD"), git_dirty=True)
-    options = replace(run.options, command=("nox", "-s", "bench", "--", *TINY, "--timer", "async", "--cache", "cold"))
+    options = replace(run.options, command=("nox", "-s", "bench", "--", *QUICKLY))
+    monkeypatch.setattr(session, "_environment", lambda *_: quiet_environment())  # whose kernels are built already
     folder = published(tmp_path / "runs", replace(run, options=options), source_diff=patch)
     store = Store(tmp_path / "store")
     with pytest.raises(CommandError, match=r"cannot be tried: the suites .* ended with killed by SIGABRT") as error:
@@ -323,6 +356,105 @@ def test_a_worktree_goes_away_whatever_happens(checkout: Path) -> None:
         hook.unlink()
     assert len(trees) == 2
     assert not any(tree.parent.exists() for tree in trees)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from harness.reproduce.source import worktree
+with worktree(Path(sys.argv[1]), sys.argv[2]) as tree:
+    print(tree, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.usefixtures("untouched")
+def test_what_a_killed_reproduction_left_goes_away(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the next start, with git's entry of it; one that is at work is left alone."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    commit = git(checkout, "rev-parse", "HEAD")
+    program = [sys.executable, "-c", KILLED, str(checkout), commit]
+    done = subprocess.run(
+        program, cwd=ROOT, env=quiet_environment(TMPDIR=str(tmp_path)), stdout=subprocess.PIPE, text=True, check=False,
+        timeout=60,
+    )  # fmt: skip
+    left = Path(done.stdout.strip())
+    assert done.returncode == -signal.SIGKILL
+    assert left.parent.parent == tmp_path
+    assert (left / "suites").is_dir()
+    assert str(left) in git(checkout, "worktree", "list")
+    with source.worktree(checkout, commit) as tree:
+        assert not left.parent.exists()
+        with source.worktree(checkout, commit) as other:
+            assert tree.is_dir()
+            assert other.is_dir()
+        assert str(left) not in git(checkout, "worktree", "list")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("untouched")
+def test_a_build_that_fails_shows_what_the_compiler_said(
+    checkout: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its log is in a cache that goes away: the line names no file of it."""
+    kernel = checkout / "kernels" / "csrc" / "sgemv_cpu_f32.cpp"
+    text = kernel.read_text()
+    kernel.write_text(f"nonsense\n{text}")
+    patch = git_diff(checkout)
+    kernel.write_text(text)
+    assert isinstance(patch, str)
+    run = measured(cpu_run(), git(checkout, "rev-parse", "HEAD"), git_dirty=True)
+    run = replace(run, builds=(replace(cuda_build(), target="cpu", architectures=()),))
+    error = refused(published(tmp_path / "runs", run, source_diff=patch), checkout, tmp_path)
+    assert str(error).startswith("cannot be tried: the kernels do not build (cpu): ")
+    assert source.PREFIX not in str(error)
+    assert "the compiler's words are in the lines above" in str(error)
+    out = capsys.readouterr().out
+    assert re.search(r"\n         .*sgemv_cpu_f32\.cpp:1:1: error: .*nonsense", out)
+
+
+@pytest.mark.usefixtures("untouched")
+def test_a_store_that_cannot_be_written_is_found_out_first(
+    checkout: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is checked out or built: nothing is said but the line, code 6."""
+    run = measured(cpu_run(), git(checkout, "rev-parse", "HEAD"))
+    (tmp_path / "store").write_text("")
+    with pytest.raises(CommandError, match=r"^store .*: Not a directory; name a writable folder") as error:
+        reproduce(Store(tmp_path / "store"), published(tmp_path / "runs", run), 0.01, checkout)
+    assert error.value.code == Exit.INFRASTRUCTURE
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("by_code", [True, False])
+def test_interrupted_before_the_first_case(
+    by_code: bool, checkout: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Ctrl-C here or there: it is said that nothing was measured, and passed on."""
+
+    def interrupted(command: list[str], *_: object) -> Ended:
+        assert command[3:7] == [*HERE, "suites"]
+        if by_code:
+            return Ended(code=130)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "show", interrupted)
+    run = measured(cpu_run(), git(checkout, "rev-parse", "HEAD"))
+    run = replace(run, options=replace(run.options, command=("nox", "-s", "bench")))
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(Store(tmp_path / "store"), published(tmp_path / "runs", run), 0.01, checkout)
+    assert capsys.readouterr().out.splitlines()[-1] == "interrupted; nothing was measured"
+
+
+def test_the_help_has_every_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with what it means."""
+    assert main(["reproduce", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    codes = [int(code) for code in re.findall(r"(?:with|;) (\d+): ", text)]
+    assert codes == [int(code) for code in Exit]
 
 
 def test_no_repository_is_one_line(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.draft import Draft, write_run
+from harness.draft import Draft, write_run, write_sums
 from harness.errors import CommandError, Exit
 from harness.model import DeviceState, Environment, Run, Verdict, Word
-from harness.store import SELECTORS, Store, check_ref_name, load, new_run_id, store_root, verify
+from harness.store import SELECTORS, Store, check_ref_name, load, load_whole, new_run_id, store_root, verify
 from tests.sample_run import empty_run, gpu_run
 
 ROOT = Path(__file__).parents[1]
@@ -396,8 +396,48 @@ def test_a_table_without_a_column_is_damaged(run_folder: Path) -> None:
     import pandas as pd
 
     pd.DataFrame({"other": [1]}).to_parquet(run_folder / "samples.parquet")
-    with pytest.raises(CommandError, match=r"damaged: .*case_id"):
+    with pytest.raises(CommandError, match=r"damaged: samples\.parquet: no column 'case_id'$"):
         load(run_folder)
+
+
+def test_samples_that_are_not_the_records_are_damaged(run_folder: Path) -> None:
+    """Though every sum is right: the line names case and trial, code 4."""
+    import pandas as pd
+
+    path = run_folder / "samples.parquet"
+    pd.read_parquet(path).drop(index=[1]).to_parquet(path)
+    write_sums(run_folder)
+    verify(run_folder)
+    with pytest.raises(CommandError) as caught:
+        load_whole(run_folder)
+    case = data_id(json.loads((run_folder / "run.json").read_text()))
+    assert (
+        str(caught.value)
+        == f"{run_folder}: damaged: samples.parquet: {case}, trial 0: has 5 samples, and 6 by run.json"
+    )
+    assert caught.value.code is Exit.RUN
+
+
+@pytest.mark.parametrize("line", ["nonsense", "0" * 64 + " one-space", "", "0" * 63 + "  run.json", "0" * 64 + "  "])
+def test_a_line_that_is_no_sum_is_one_line(run_folder: Path, line: str) -> None:
+    """Which, and what was wanted; no file of an empty name is missed."""
+    sums = run_folder / "SHA256SUMS"
+    sums.write_text(f"{sums.read_text()}{line}\n")
+    with pytest.raises(CommandError) as caught:
+        verify(run_folder)
+    assert str(caught.value) == f"{sums}: line 5 is no sum: wanted 64 hex digits, two spaces, a name"
+    assert caught.value.code is Exit.RUN
+
+
+def test_whether_a_store_can_be_written_is_found_out_first(tmp_path: Path) -> None:
+    """Nothing is made; a file in its place, or in that of a folder above it, is one line."""
+    Store(tmp_path / "a" / "b").check_writable()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    for root in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(CommandError, match=f"^store {root}: Not a directory; name a writable folder") as caught:
+            Store(root).check_writable()
+        assert caught.value.code is Exit.INFRASTRUCTURE
 
 
 def harness(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
-from harness.errors import CommandError, Exit
+from harness.errors import Exit
 from harness.export import formats
+from harness.output import write_file
 from harness.store import SELECTORS, Store, load_whole
 
 HELP = "a run in the format of another tool"
@@ -28,18 +28,7 @@ def run(store: Store, options: argparse.Namespace) -> int:
     folder = store.resolve(options.run)
     text = formats()[options.to].export(load_whole(folder), folder).encode()
     if options.output is None:
-        _print(text)
-        return Exit.FINE
-    try:
-        Path(options.output).write_bytes(text)
-    except OSError as error:
-        raise CommandError(f"--output {options.output}: {error.strerror}", Exit.INFRASTRUCTURE) from error
-    return Exit.FINE
-
-
-def _print(text: bytes) -> None:
-    try:
         sys.stdout.buffer.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:  # as of `| head`: whoever reads has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        write_file(text, Path(options.output))
+    return Exit.FINE

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Column, Table
 
 from harness.command_line import PIPE_WIDTH
-from harness.comparison.power import TRIALS, Null, Power, power
+from harness.comparison.power import TRIALS, Null, Planted, Power, power
 from harness.comparison.records import Change
 from harness.errors import CommandError, Exit
+from harness.model import Run
 from harness.store import SELECTORS, Store, load_whole
 from harness.words import LONGEST_LINE, visible
 
@@ -31,7 +32,7 @@ def run(store: Store, options: argparse.Namespace) -> int:
     """The rates, a line each."""
     if not options.trials.isdecimal() or not 2 <= int(options.trials) <= 1000:
         raise CommandError(f"--trials: found {options.trials!r}, wanted a whole number from 2 to 1000", Exit.USAGE)
-    runs = [load_whole(folder) for folder in dict.fromkeys(store.resolve(each) for each in options.run)]
+    runs = _runs(store, options.run)
     for number, each in enumerate(runs, start=1):
         sys.stdout.write(f"run {number}: {visible(each.id, LONGEST_LINE)}, {each.options.trials} trials\n")
     found = power(runs, trials=int(options.trials))
@@ -44,12 +45,24 @@ def run(store: Store, options: argparse.Namespace) -> int:
     return Exit.FINE
 
 
+def _runs(store: Store, selectors: Sequence[str]) -> list[Run]:
+    """The runs that are named; trials of one run would not be those of another."""
+    runs: dict[str, Run] = {}
+    named: dict[str, str] = {}
+    for selector in selectors:
+        run = load_whole(store.resolve(selector))
+        if run.id in runs:
+            what = f"{named[run.id]!r} and {selector!r} are one run, {run.id}"
+            raise CommandError(f"power: {what}; name each run once", Exit.USAGE)
+        runs[run.id], named[run.id] = run, selector
+    return list(runs.values())
+
+
 def rows(found: Power) -> Iterator[Row]:
-    """The rates as text: a head, then what was compared, what was counted, how often, and by which case the most."""
+    """The rates as text: a head, then what was compared, what was counted, how often, and the case it is worst for."""
     yield f"{found.trials} against {found.trials} trials", "counted", "found", "worst case"
-    numbers = {null.base_id: number for number, null in enumerate(found.nulls, start=1) if null.base_id == null.new_id}
     for null in found.nulls:
-        both = dict.fromkeys(f"run {numbers[each]}" for each in (null.base_id, null.new_id))
+        both = dict.fromkeys(f"run {each}" for each in (null.base, null.new))
         yield (
             f"nothing changed, {' against '.join(both)}",
             f"tables with any `{Change.SLOWER}`, any `{Change.FASTER}`",
@@ -57,19 +70,28 @@ def rows(found: Power) -> Iterator[Row]:
             _named(null),
         )
     for planted in found.planted:
-        (least, slower), (most, same) = planted.least(Change.SLOWER), planted.most(Change.SAME)
-        case, share, said = (most, same, Change.SAME) if same else (least, slower, Change.SLOWER)
+        what = f"one case made {100 * planted.effect:g} % slower, {'one run' if planted.one_run else 'two runs'}"
+        slower, same = (_percent(planted.share(change)) for change in (Change.SLOWER, Change.SAME))
         yield (
-            f"one case made {100 * planted.effect:g} % slower, {'one run' if planted.one_run else 'two runs'}",
+            what,
             f"called `{Change.SLOWER}`, `{Change.SAME}`",
-            f"{_percent(planted.share(Change.SLOWER))}, {_percent(planted.share(Change.SAME))}",
-            f"{visible(case)}: {_percent(share)} `{said}`",
+            f"{slower}, {same} of {planted.draws}",
+            _worst(planted),
         )
 
 
 def _named(null: Null) -> str:
     case, times = next(iter(null.named.items()), ("", 0))
-    return f"{visible(case)}: {times}" if times else f"none of {null.cases}"
+    return f"{visible(case)}: {times} of {null.tables}, the most" if times else f"none of {null.cases}"
+
+
+def _worst(planted: Planted) -> str:
+    """The case that was the most often called the same, which is wrong; of none, the one that was found the least."""
+    (least, slower), (most, same) = planted.least(Change.SLOWER), planted.most(Change.SAME)
+    case, share, change, extreme = (
+        (most, same, Change.SAME, "the most") if same else (least, slower, Change.SLOWER, "the least")
+    )
+    return f"{visible(case)}: `{change}` in {_percent(share)} of {planted.words[case].total()}, {extreme}"
 
 
 def _percent(share: float) -> str:

@@ -2,6 +2,10 @@
 
 The code that the run records is built and run: reproduce runs of people that you trust. The new run goes into the
 store.
+
+Leaves with 0: it was reproduced; 1: it was not; 2: wrong usage; 3: nothing can be told (another device, no case with
+figures in both, none known to be the same); 4: the run is missing or damaged; 5: a kernel or the selfcheck failed;
+6: it cannot be tried here (no commit, GPU, compiler, writable store); 130: interrupted, what was measured is kept.
 """
 
 from __future__ import annotations
@@ -25,6 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(store: Store, options: argparse.Namespace) -> int:
-    """0 reproduced, 1 not, 3 nothing comparable, 5 a kernel failed, 6 cannot be tried here."""
+    """Leaves with one of the codes above."""
     threshold, _ = thresholds(options.threshold, None)
     return int(reproduce(store, store.resolve(options.run), threshold, ROOT))

@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from harness.command_line import PIPE_WIDTH
+from harness.ending import say_error
 from harness.errors import CommandError, Exit
 from harness.store import Store, read_run
+from harness.words import LONGEST_LINE, visible
 
 HELP = "list the runs, newest first"
 
@@ -28,11 +30,11 @@ def run(store: Store, _options: argparse.Namespace) -> int:
         try:
             found = read_run(store.root / run_id)
         except CommandError as error:
-            sys.stderr.write(f"{error}\n")
+            say_error(error)
             code = max(code, error.code)
             continue
         values = found.environment.values
-        table.add_row(
+        cells = (
             run_id,
             str(values.get("gpu_name") or values.get("cpu_name")),
             str(values.get("driver_version") or "–"),
@@ -41,8 +43,10 @@ def run(store: Store, _options: argparse.Namespace) -> int:
             "partial" if found.partial else "",
             ", ".join(refs.get(run_id, [])),
         )
+        table.add_row(*(visible(cell, LONGEST_LINE) for cell in cells))
     if not table.row_count:
         sys.stdout.write(f"no runs in {store.root}\n")
         return code
-    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False).print(table)
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    Console(width=width, highlight=False, markup=False, emoji=False).print(table)
     return code

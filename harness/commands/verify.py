@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
+from harness.ending import say_error
 from harness.errors import CommandError, Exit
 from harness.store import SELECTORS, Store, load_whole
+from harness.words import LONGEST_LINE, visible
 
 HELP = "check runs against their sums"
 
@@ -25,8 +27,8 @@ def run(store: Store, options: argparse.Namespace) -> int:
     for folder in folders:
         try:
             load_whole(folder)
-            sys.stdout.write(f"{folder}: whole\n")
+            sys.stdout.write(f"{visible(str(folder), LONGEST_LINE)}: whole\n")
         except CommandError as error:
-            sys.stderr.write(f"{error}\n")
+            say_error(error)
             worst = max(worst, error.code)
     return worst

@@ -56,6 +56,18 @@ _BUILD_FIELDS = ("compiler_version", "host_compiler_version", "flags", "architec
 BUILD = "build."
 """Starts the keys of what is kept with a build."""
 
+OPTIONS = "options."
+"""Starts the keys of how the runs were asked to measure."""
+
+_OPTIONS: dict[str, str | None] = {"quick": None, "trials": None, "max_time_s": "s"}
+"""Of `Options`: what changes how sure a figure is, or what is measured at all; and its unit."""
+
+CHANGES = "git_diff_sha256"
+"""The key that tells the changes of checkouts apart."""
+
+UNKNOWN_CHANGES = "perhaps source (uncommitted changes in both)"
+"""The subject where both checkouts had changes, and a run from before `CHANGES` does not know which."""
+
 NOT_SET = "(not set)"
 """Stands for the value of a variable that a run was started without; an empty one is ""."""
 
@@ -67,24 +79,45 @@ def differences(base: Run, new: Run) -> tuple[EnvironmentDifference, ...]:
     found = [
         difference
         for key in known + others
-        if base.environment.get(key) != new.environment.get(key)
+        if base.environment.get(key) != new.environment.get(key) and (key != CHANGES or _both_changed(base, new))
         for difference in _differences(key, base.environment.get(key), new.environment.get(key))
     ]
-    return (*found, *_build_differences(base, new))
+    return (*found, *_option_differences(base, new), *_build_differences(base, new))
 
 
-def attribution(found: tuple[EnvironmentDifference, ...]) -> str:
-    """One line: `same environment`, `driver only`, `several: driver, torch`.
+def attribution(found: tuple[EnvironmentDifference, ...], base: Run, new: Run) -> str:
+    """What the differences `found` come down to: `same environment`, `driver only`, `several: driver, torch`.
 
-    What one run does not know is not known to differ, and takes no part unless there is nothing else.
+    What one run does not know is not known to differ, and takes no part unless there is nothing else; but of two
+    checkouts with changes that are not known nobody may think that they are the same.
     """
     both_known = [each for each in found if each.base is not None and each.new is not None]
     subjects = list(dict.fromkeys(_subject(each) for each in both_known))
+    if _unknown_changes(base, new) and _GROUPS[Group.SOURCE] not in subjects:
+        if not subjects:
+            return UNKNOWN_CHANGES
+        subjects.append(UNKNOWN_CHANGES)
     if len(subjects) > 1:
         return f"several: {', '.join(subjects)}"
     if subjects:
         return f"{subjects[0]} only"
-    return f"{SAME}, as far as both runs know it" if found else SAME
+    return f"{SAME}, as far as both runs know it" if found or _unknown_source(base, new) else SAME
+
+
+def _both_changed(base: Run, new: Run) -> bool:
+    """Else `git_dirty` says it all."""
+    return all(run.environment.get("git_dirty") is True for run in (base, new))
+
+
+def _unknown_changes(base: Run, new: Run) -> bool:
+    unknown = any(run.environment.get(CHANGES) is None for run in (base, new))
+    return base.id != new.id and unknown and _both_changed(base, new)
+
+
+def _unknown_source(base: Run, new: Run) -> bool:
+    """Neither run knows its commit, as outside of git, or whether that is all."""
+    unknown = (run.environment.get(key) is None for run in (base, new) for key in ("git_commit", "git_dirty"))
+    return base.id != new.id and any(unknown)
 
 
 def obstacles(base: Run, new: Run) -> tuple[str, ...]:
@@ -144,10 +177,19 @@ def _difference(key: str, base: Value, new: Value) -> EnvironmentDifference:
 
 
 def _subject(difference: EnvironmentDifference) -> str:
-    if difference.key.startswith(BUILD):
-        return "build"
+    for prefix in (BUILD, OPTIONS):
+        if difference.key.startswith(prefix):
+            return prefix.removesuffix(".")
     key = VARIABLES if difference.key.startswith(f"{VARIABLES}.") else difference.key
     return _SUBJECTS.get(key, _GROUPS[difference.group])
+
+
+def _option_differences(base: Run, new: Run) -> Iterator[EnvironmentDifference]:
+    for name, unit in _OPTIONS.items():
+        old, fresh = getattr(base.options, name), getattr(new.options, name)
+        if old != fresh:
+            key = f"{OPTIONS}{name}"
+            yield EnvironmentDifference(key=key, group=Group.SETTINGS, base=old, new=fresh, unit=unit)
 
 
 def _build_differences(base: Run, new: Run) -> Iterator[EnvironmentDifference]:

@@ -117,7 +117,7 @@ class Table:
         for pair in pairs:
             families.setdefault(pair.family, []).append(pair)
         self._priors = {family: prior([_pooled(pair) for pair in members]) for family, members in families.items()}
-        self._between = between
+        self.between = between
         self._pairs = list(pairs)
         self._tests = [self._test(pair) for pair in pairs]
 
@@ -137,7 +137,7 @@ class Table:
         return self._judged([*self._tests[:place], self._test(moved), *self._tests[place + 1 :]])[place]
 
     def _test(self, pair: Pair) -> tuple[Interval, float | None]:
-        return _test(pair, self._priors[pair.family], self._between)
+        return _test(pair, self._priors[pair.family], self.between)
 
     def _judged(self, tests: Sequence[tuple[Interval, float | None]]) -> list[Judgement]:
         corrected: dict[int, float] = {}

@@ -141,7 +141,8 @@ def drift_notes(base: Measurement, new: Measurement, ratio: Interval, threshold:
     if abs(steps["new"] - steps["base"]) <= bar:
         return []
     named = {name: step for name, step in steps.items() if abs(step) > bar / 2}  # at least one of them
-    return [f"drift within trials in {name}: {100 * math.expm1(step):+.1f} %" for name, step in named.items()]
+    shown = {name: f"{100 * math.expm1(step):+.1f}".replace("-", "−") for name, step in named.items()}
+    return [f"drift within trials in {name}: {percent} %" for name, percent in shown.items()]
 
 
 def _drift(measurement: Measurement) -> float:

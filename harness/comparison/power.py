@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from harness.compare import THRESHOLD, pair, word
-from harness.comparison.boards import board_spread
+from harness.comparison.boards import board_reach, board_spread
 from harness.comparison.moderated import Judgement, Table
 from harness.comparison.records import Change
 from harness.comparison.sides import Side, side
@@ -47,9 +47,9 @@ LONG_NS = 10e3
 class Null:
     """Comparisons without a change."""
 
-    base_id: str
-    """The run whose trials were the base."""
-    new_id: str
+    base: int
+    """The run whose trials were the base: its place among the runs, from 1 on."""
+    new: int
     """The run whose trials were the new ones; the same run, or another."""
     tables: int
     """Comparisons."""
@@ -74,10 +74,14 @@ class Planted:
     words: dict[str, Counter[Change]]
     """By case id: how often each word was said."""
 
+    @property
+    def draws(self) -> int:
+        """Words said, of all cases together."""
+        return sum(said.total() for said in self.words.values())
+
     def share(self, change: Change) -> float:
         """How often `change` was said, as a fraction over all cases."""
-        said = sum((each for each in self.words.values()), Counter[Change]())
-        return said[change] / said.total()
+        return sum(said[change] for said in self.words.values()) / self.draws
 
     def least(self, change: Change) -> tuple[str, float]:
         """The case that was called `change` the least often, and how often."""
@@ -109,6 +113,8 @@ class Power:
 class _Source:
     """The trials of a run."""
 
+    number: int
+    """Its place among the runs, from 1 on."""
     run: Run
     cases: tuple[Case, ...]
     sides: tuple[Side, ...]
@@ -172,8 +178,13 @@ def _sources(runs: Sequence[Run], trials: int) -> list[_Source]:
     if not shared:
         raise CommandError("power: no case has figures in every trial of these runs", Exit.USAGE)
     return [
-        _Source(run=run, cases=tuple(cases[key][0] for key in shared), sides=tuple(cases[key][1] for key in shared))
-        for run, cases in zip(runs, found, strict=True)
+        _Source(
+            number=number,
+            run=run,
+            cases=tuple(cases[key][0] for key in shared),
+            sides=tuple(cases[key][1] for key in shared),
+        )
+        for number, (run, cases) in enumerate(zip(runs, found, strict=True), start=1)
     ]
 
 
@@ -198,9 +209,9 @@ class _Drawing:
         ]
         return Table(pairs, between=0.0 if base is new else board_spread(base.run, new.run))
 
-    def word(self, judged: Judgement) -> Change:
-        """What `compare` says of it."""
-        return word(judged.ratio, judged.p, self.threshold)
+    def word(self, judged: Judgement, table: Table) -> Change:
+        """What `compare` says of a case of the table."""
+        return word(judged.ratio, judged.p, self.threshold, board_reach(table.between))
 
 
 def _at(logs: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
@@ -211,13 +222,14 @@ def _null(base: _Source, new: _Source, drawn: _Drawing, tables: int) -> Null:
     """Tables without a change."""
     counts, named = Counter[Change](), Counter[str]()
     for _ in range(tables):
-        said = [drawn.word(each) for each in drawn.table(base, new).judgements()]
+        table = drawn.table(base, new)
+        said = [drawn.word(each, table) for each in table.judgements()]
         counts.update(set(said))
         pairs = zip(base.cases, said, strict=True)
         named.update(case.id for case, change in pairs if change in {Change.SLOWER, Change.FASTER})
     return Null(
-        base_id=base.run.id,
-        new_id=new.run.id,
+        base=base.number,
+        new=new.number,
         tables=tables,
         cases=len(base.cases),
         slower=counts[Change.SLOWER],
@@ -234,7 +246,7 @@ def _planted(pairs: Sequence[tuple[_Source, _Source]], effect: float, drawn: _Dr
             table = drawn.table(base, new)
             for place in _long(base):
                 said = words.setdefault(base.cases[place].id, Counter())
-                said[drawn.word(table.with_one(place, math.log1p(effect)))] += 1
+                said[drawn.word(table.with_one(place, math.log1p(effect)), table)] += 1
     if not words:
         raise CommandError(f"power: no case takes {LONG_NS / 1e3:g} µs or more in these runs", Exit.USAGE)
     return Planted(effect=effect, one_run=pairs[0][0] is pairs[0][1], words=words)

@@ -44,8 +44,8 @@ class EnvironmentDifference:
     """One fact in which two runs differ."""
 
     key: str
-    """Of `Environment.values`; `environment_variables.NAME` for one of the variables, `build.cuda.flags` and the like
-    for what is kept with a build."""
+    """Of `Environment.values`; `environment_variables.NAME` for one of the variables, `options.trials` and the like
+    for how the run was asked to measure, `build.cuda.flags` and the like for what is kept with a build."""
     group: Group
     """Where it belongs."""
     base: Value
@@ -65,7 +65,9 @@ class CaseChange:
     change: Change
     """The word."""
     threshold: float
-    """Beyond which the case is slower or faster, as a fraction."""
+    """Asked for: within it a case is the same, as a fraction."""
+    least: float = 0.0
+    """Beyond which the case is slower or faster, as a fraction: the threshold, or what two boards may differ by."""
     reason: str | None = None
     """Why; None for `slower`, `faster` and `same`, whose figures say it."""
     base_ns: Interval | None = None
@@ -97,13 +99,17 @@ class Comparison:
     """The run compared with."""
     new_id: str
     """The run that is judged."""
+    base_partial: bool = False
+    """The base run was cut short."""
+    new_partial: bool = False
+    """The new run was cut short."""
     threshold: float
     """The default threshold, as a fraction."""
     board_spread: float = 0.0
     """Allowed for in every interval and p, as a standard deviation of the ratio: the runs are of two boards, or of ones
     that are not known. 0: of one board."""
     environment: tuple[EnvironmentDifference, ...]
-    """Differing fields only, in the order of `environment.ENVIRONMENT_KEYS`, then the builds."""
+    """Differing fields only, in the order of `environment.ENVIRONMENT_KEYS`, then the options and the builds."""
     attribution: str
     """What differs, in one line: `driver only`, `same environment`, `several: driver, torch`."""
     not_comparable: tuple[str, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +12,7 @@ from harness.case_filter import CaseFilter
 from harness.compare import THRESHOLD, compare
 from harness.comparison.records import COMPARED, Change, Comparison
 from harness.comparison.thresholds import read_thresholds, thresholds
+from harness.ending import say_error
 from harness.errors import CommandError, Exit
 from harness.model import Run
 from harness.store import SELECTORS, Store, load_whole
@@ -36,6 +37,11 @@ class Compared:
     """One for each of `news`, of the cases that were asked for."""
     fails: tuple[Change, ...] = FAILS
     """Words that leave with code 1."""
+    filter: str = ""
+    """Which cases were asked for, as typed, such as `--kernel read`; "": all."""
+    left_out: tuple[dict[Change, int], ...] = ()
+    """For each of `found`, how many cases of each word were not asked for; words without one are absent. Empty where
+    all were asked for."""
 
     @property
     def exit_codes(self) -> tuple[Exit, ...]:
@@ -46,6 +52,21 @@ class Compared:
     def exit_code(self) -> Exit:
         """The highest that applies to any of the comparisons."""
         return max(self.exit_codes, default=Exit.NOT_COMPARABLE)
+
+    def selection(self, place: int) -> str:
+        """What is left out of `found[place]`, in a line; "" where all cases were asked for.
+
+        E.g. `only --kernel read: 8 of 49 cases; 5 slower among those left out`.
+        """
+        if not self.filter:
+            return ""
+        left = self.left_out[place] if self.left_out else {}
+        there = len(self.found[place].cases)
+        total = there + sum(left.values())
+        words = dict.fromkeys((Change.FAILED, Change.SLOWER, Change.FASTER, *self.fails))
+        said = [f"{left[word]} {word}" for word in words if left.get(word)]
+        among = f"; {', '.join(said)} among those left out" if said else ""
+        return f"only {self.filter}: {there} of {total} case{'' if total == 1 else 's'}{among}"
 
     @property
     def exit_means(self) -> str:
@@ -72,6 +93,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     case_filter.add_arguments(parser)
 
 
+class _Refused(argparse.Action):
+    """Of another program, which `const` names: said at once, before anything else is missed."""
+
+    def __call__(self, _parser: object, _namespace: object, _values: object, option_string: str | None = None) -> None:
+        raise CommandError(f"{option_string}: not of this program; {self.const}", Exit.USAGE)
+
+
+def refuse(parser: argparse.ArgumentParser, options: Iterable[str], whose: str) -> None:
+    """Say in one line which program takes options that this one does not; --help does not list them.
+
+    Args:
+        parser: of this program.
+        options: as typed.
+        whose: the line's end.
+    """
+    for option in options:
+        parser.add_argument(option, action=_Refused, nargs="?", const=whose, help=argparse.SUPPRESS)
+
+
 def compared(store: Store, options: argparse.Namespace) -> Compared:
     """The comparisons that the options ask for; kernels of a thresholds file that no run has are named on stderr.
 
@@ -91,8 +131,14 @@ def compared(store: Store, options: argparse.Namespace) -> Compared:
     _say_unused(options.thresholds, by_kernel, known.values())
     every = [compare(base, new, threshold=threshold, thresholds=by_kernel) for new in news]
     shown.check(change.case for each in every for change in each.cases)
-    found = tuple(_selected(each, shown) for each in every)
-    return Compared(base=base, news=tuple(news), found=found, fails=fails)
+    return Compared(
+        base=base,
+        news=tuple(news),
+        found=tuple(_selected(each, shown) for each in every),
+        fails=fails,
+        filter=shown.in_words,
+        left_out=tuple(_left_out(each, shown) for each in every),
+    )
 
 
 def _selected(found: Comparison, shown: CaseFilter) -> Comparison:
@@ -100,11 +146,17 @@ def _selected(found: Comparison, shown: CaseFilter) -> Comparison:
     return replace(found, cases=tuple(each for each in found.cases if shown.wants(each.case)))
 
 
+def _left_out(found: Comparison, shown: CaseFilter) -> dict[Change, int]:
+    """How many cases of each word are not among the asked-for ones."""
+    counted = Counter(each.change for each in found.cases if not shown.wants(each.case))
+    return {change: counted[change] for change in Change if counted[change]}
+
+
 def _say_unused(file: str, names: Iterable[str], runs: Iterable[Run]) -> None:
     """A file may serve many runs, but a slip in a name must not go unseen."""
     there = {name for run in runs for name in (*run.kernels, *(m.case.kernel for m in run.measurements))}
     if unused := [visible(name) for name in names if name not in there]:
-        sys.stderr.write(f"--thresholds {file}: not in these runs: {', '.join(unused)}\n")
+        say_error(f"--thresholds {file}: not in these runs: {', '.join(unused)}")
 
 
 def _fails(named: Iterable[str]) -> tuple[Change, ...]:

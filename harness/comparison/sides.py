@@ -50,7 +50,7 @@ def side(measurement: Measurement) -> Side:
         return Side(word=verdict.word, fault="passed, but without samples")
     unfit = next((ns for ns in samples if not SHORTEST_NS <= ns <= LONGEST_NS), None)  # NaN is not in any range
     if unfit is not None:
-        return Side(word=verdict.word, fault=f"a sample of {unfit:g} ns: wanted a finite time above 0")
+        return Side(word=verdict.word, fault=f"a sample of {unfit:g} ns: wanted {SHORTEST_NS:g} to {LONGEST_NS:g} ns")
     logs = tuple(math.log(ns) for ns in trial_medians_ns(measurement).values())
     return Side(word=verdict.word, logs=logs, tick=_tick(samples))
 

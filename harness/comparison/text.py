@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -11,7 +11,7 @@ from harness.comparison.records import CaseChange, Comparison
 from harness.comparison.request import Compared
 from harness.comparison.text_environment import environment
 from harness.comparison.text_remarks import MOST_LINES, remarks
-from harness.comparison.text_tables import FOLDED, ORDER, STYLES, case_table, side_by_side
+from harness.comparison.text_tables import FOLDED, ORDER, STYLES, CaseTable, SideBySide
 from harness.words import LONGEST_LINE, visible
 
 FEWEST_LINES = 5
@@ -28,22 +28,24 @@ def comparison_text(compared: Compared, *, every: bool = False) -> RenderableTyp
         compared: what to show.
         every: also the cases that are the same or not comparable, each, and every reason and note.
     """
-    parts = _one(compared.found[0], every=every) if len(compared.found) == 1 else _several(compared, every=every)
+    parts = _one(compared, every=every) if len(compared.found) == 1 else _several(compared, every=every)
     code = Text(f"exit code {int(compared.exit_code)}: {compared.exit_means}")
     return Group(*parts, code)
 
 
-def _one(found: Comparison, *, every: bool) -> Iterator[RenderableType]:
+def _one(compared: Compared, *, every: bool) -> Iterator[RenderableType]:
+    found = compared.found[0]
     if found.base_id == found.new_id:
         yield Text(f"base, new  {_name(found.base_id)}: same run")
     else:
         yield Text(f"base  {_name(found.base_id)}")
         yield Text(f"new   {_name(found.new_id)}")
+    yield from _not_all({"base": found.base_partial, "new": found.new_partial}, compared.selection(0))
     yield from environment(found)
     cases = sorted(found.cases, key=lambda each: ORDER.index(each.change))
     if shown := [each for each in cases if every or each.change not in FOLDED]:
-        yield Text("\nratio: time in new over time in base, with its 95 % interval", style="dim")
-        yield case_table(shown)
+        yield Text("\ntime ± half its 95 % interval; ratio: time in new over base, with its interval", style="dim")
+        yield CaseTable(shown)
     counted = [f"{found.counts[each]} {each}" for each in reversed(FOLDED) if found.counts[each]]
     if counted and not every:
         yield Text(f"\n{' and '.join(counted)}: --all shows each", style="dim")
@@ -59,14 +61,32 @@ def _several(compared: Compared, *, every: bool) -> Iterator[RenderableType]:
     yield Text(f"{'base':{width}}  {_name(compared.base.id)}")
     for name, found in numbered.items():
         yield Text(f"{name:{width}}  {_name(found.new_id)}{': same run' if found.new_id == found.base_id else ''}")
+    cut_short = {name: found.new_partial for name, found in numbered.items()}
+    chosen = f"only {compared.filter}: how many of each run stands below" if compared.filter else ""
+    yield from _not_all({"base": compared.base.partial, **cut_short}, chosen)
     for name, found in numbered.items():
         yield from environment(found, name)
     yield from _side_by_side(compared.found, every=every)
-    for name, found in numbered.items():
+    for place, (name, found) in enumerate(numbered.items()):
         yield Text.assemble("\n", (f"{name}: ", "bold"), _counts(found))
+        if selection := compared.selection(place):
+            yield Text(visible(selection, LONGEST_LINE), style="yellow")
         cases = sorted(found.cases, key=lambda each: ORDER.index(each.change))
         yield from remarks(cases, every=every, most=max(FEWEST_LINES, MOST_LINES // len(numbered)))
     yield Text(f"\n{_thresholds(compared.found, every=every)}")
+
+
+def _not_all(cut_short: Mapping[str, bool], selection: str = "") -> Iterator[RenderableType]:
+    """What these are not all the cases of.
+
+    Args:
+        cut_short: by a run's name, whether it was.
+        selection: which cases were asked for; "": all.
+    """
+    for name in (name for name, was in cut_short.items() if was):
+        yield Text(f"{name} was cut short: what had not been measured until then is missing", style="yellow")
+    if selection:
+        yield Text(visible(selection, LONGEST_LINE), style="yellow")
 
 
 def _side_by_side(found: Sequence[Comparison], *, every: bool) -> Iterator[RenderableType]:
@@ -78,8 +98,8 @@ def _side_by_side(found: Sequence[Comparison], *, every: bool) -> Iterator[Rende
     ordered = sorted(rows.values(), key=lambda row: min(ORDER.index(each.change) for each in row if each))
     shown = [row for row in ordered if every or any(each and each.change not in FOLDED for each in row)]
     if shown:
-        yield Text("\nratio: time in the new run over time in base, ± half its 95 % interval", style="dim")
-        yield from side_by_side(shown)
+        yield Text("\nratio: time in the new run over time in base; ± half the 95 % interval", style="dim")
+        yield SideBySide(shown)
     if left := len(rows) - len(shown):
         words = " or ".join(reversed(FOLDED))
         yield Text(f"\n{left} {words} in every new run: --all shows each", style="dim")

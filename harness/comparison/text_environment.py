@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Column, Table
 from rich.text import Text
 
 from harness.comparison.attribution import NOT_SET, VARIABLES
 from harness.comparison.boards import allowance
 from harness.comparison.records import Comparison, EnvironmentDifference
+from harness.comparison.text_tables import NARROW
 from harness.words import LONGEST_LINE, visible
 
 
@@ -27,16 +29,38 @@ def environment(found: Comparison, name: str = "new") -> Iterator[RenderableType
         yield Text(allowance(found.board_spread), style="dim")
     for reason in found.not_comparable:
         yield Text.assemble(("not comparable: ", "yellow"), visible(reason, LONGEST_LINE))
-    if not found.environment:
-        return
+    if found.environment:
+        yield _Differences(found, name)
+
+
+@dataclass(frozen=True)
+class _Differences:
+    """The differing facts by group, side by side where there is room for it."""
+
+    found: Comparison
+    name: str
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width >= NARROW:
+            yield _table(self.found, self.name)
+            return
+        for each in self.found.environment:
+            base, new = _values(each)
+            yield Text(f"  {_key(each)}: ").append_text(base).append(" → ").append_text(new)
+
+
+def _table(found: Comparison, name: str) -> Table:
     table = Table("", Column(overflow="fold"), Column("base", overflow="fold"), box=None, pad_edge=False)
     table.add_column(name, overflow="fold")
     table.columns[0].no_wrap = True
     for group, differences in found.by_group.items():
         for place, each in enumerate(differences):
-            key = visible(each.key.removeprefix(f"{VARIABLES}."))
-            table.add_row(Text("" if place else group, style="dim"), Text(key), *_values(each))
-    yield table
+            table.add_row(Text("" if place else group, style="dim"), Text(_key(each)), *_values(each))
+    return table
+
+
+def _key(difference: EnvironmentDifference) -> str:
+    return visible(difference.key.removeprefix(f"{VARIABLES}."))
 
 
 def _values(difference: EnvironmentDifference) -> Iterator[Text]:

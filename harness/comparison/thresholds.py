@@ -32,7 +32,7 @@ def read_thresholds(path: Path) -> tuple[float, dict[str, float]]:
     Raises:
         CommandError: it cannot be read, is not TOML, or holds something else (USAGE).
     """
-    where = f"--thresholds {path}"
+    where = f"--thresholds {visible(str(path), LONGEST_LINE)}"
     data = _read_toml(path, where)
     for key in data:
         if key not in {"default", "kernels"}:

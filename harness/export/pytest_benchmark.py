@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.errors import CommandError, Exit, first_line
 from harness.export import benchmarks
+from harness.json_text import parsed
 from harness.model import Case, Measurement, Run
 from harness.roofline import ITEM_BYTES, bandwidth_gb_per_s, flops, least_bytes
 from harness.stats import summarize
@@ -97,7 +98,7 @@ def group_of(case: Case) -> str:
 def _checked(kept: Path) -> str:
     try:
         text = kept.read_text(encoding="utf-8")
-        json.loads(text, parse_constant=_refuse)
+        parsed(text, constant=_refuse)
     except ValueError as error:  # of UTF-8 too
         raise CommandError(f"{kept}: not JSON: {first_line(error)}", Exit.RUN) from error
     return text

@@ -192,7 +192,7 @@ def _without_luck(change: CaseChange, centres_ns: Floats, usual: float | None) -
         return change
     if usual is None:
         p = min(1.0, change.p * len(centres_ns))
-        said = word(change.ratio, p, change.threshold)
+        said = word(change.ratio, p, change.threshold, change.least)
         reason = None if said is Change.SLOWER else f"not significant against the lowest of {len(centres_ns)} runs"
         return replace(change, p=p, change=said, reason=reason)
     best = int(np.argmin(centres_ns))

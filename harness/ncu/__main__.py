@@ -15,8 +15,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.command_line import PIPE_WIDTH, survive_poor_terminals
+from harness.command_line import PIPE_WIDTH
 from harness.device import Usability, gpu_status, installed_torch
+from harness.ending import ended, say_error
 from harness.errors import CommandError, Exit
 from harness.model import Kernel, Problem, Role
 from harness.ncu import tool as ncu
@@ -47,15 +48,7 @@ class Profile:
 
 def main(arguments: list[str] | None = None) -> int:
     """Profile what the arguments name; the exit code."""
-    survive_poor_terminals()
-    options = _parser().parse_args(arguments)
-    try:
-        return _profile(options)
-    except CommandError as error:
-        sys.stderr.write(f"{error}\n")
-        return int(error.code)
-    except KeyboardInterrupt:
-        return Exit.INTERRUPTED
+    return ended(lambda: _profile(_parser().parse_args(arguments)))
 
 
 def _profile(options: argparse.Namespace) -> int:
@@ -94,7 +87,7 @@ def _profiles(tool: str, targets: Sequence[ncu.Target]) -> tuple[list[Profile], 
                 seen = ncu.profile(tool, target)
             found.append(Profile(kernel=target.kernel, problem=target.problem, device_kernels=seen))
         except CommandError as error:
-            sys.stderr.write(f"{error}\n")
+            say_error(error)
             worst = max(worst, error.code)
             if error.code is Exit.INFRASTRUCTURE:
                 break

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness.errors import first_line
+from harness.json_text import parsed
 from harness.model import BuildRecord
 from harness.reproduce import cannot
 from harness.reproduce.children import ask
@@ -17,6 +17,9 @@ VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 
 NAMED = 4
 """Files that a line names at most."""
+
+LAST = 20
+"""Lines of a compiler's log that are shown."""
 
 
 def flag_variables(builds: tuple[BuildRecord, ...]) -> dict[str, str]:
@@ -35,10 +38,13 @@ def rebuild(tree: Path, build: BuildRecord, environment: Mapping[str, str]) -> B
     command = [sys.executable, "-m", "kernels.build", "--target", build.target, *architectures]
     done = ask(command, tree, environment)
     if done.code:
-        raise cannot(f"the kernels do not build ({build.target}): {done.complaint}")
+        complaint = done.complaint
+        for log in _failed(environment):
+            complaint = complaint.replace(str(log), "the lines above")  # it goes away with the worktree
+        raise cannot(f"the kernels do not build ({build.target}): {complaint}")
     record = Path((done.stdout.splitlines() or [""])[0]).parent / "build-record.json"
     try:
-        new = BuildRecord.from_dict(json.loads(record.read_text(encoding="utf-8")))
+        new = BuildRecord.from_dict(parsed(record.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:  # RecordError is one
         raise cannot(
             f"the build of the kernels ({build.target}) says nothing of itself: {first_line(error)}"
@@ -46,6 +52,18 @@ def rebuild(tree: Path, build: BuildRecord, environment: Mapping[str, str]) -> B
     if other := _differing(build.sources_sha256, new.sources_sha256):
         raise cannot(f"{_named(other)} in kernels/csrc is not what the run was built from")
     return new
+
+
+def compilers_words(environment: Mapping[str, str]) -> Iterator[str]:
+    """The last lines of what compilers said in builds that failed, from the cache that `environment` names."""
+    for log in _failed(environment):
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        yield f"the last of {len(lines)} lines of {log.name}:" if len(lines) > LAST else f"{log.name}:"
+        yield from lines[-LAST:]
+
+
+def _failed(environment: Mapping[str, str]) -> list[Path]:
+    return sorted(Path(environment["SGEMV_CACHE"], "failed").glob("*.log"))
 
 
 def said_of(old: BuildRecord, new: BuildRecord) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -14,10 +15,10 @@ from harness.compare import compare
 from harness.comparison.records import Change
 from harness.comparison.request import Compared
 from harness.comparison.text import comparison_text
-from harness.errors import Exit
+from harness.errors import CommandError, Exit
 from harness.model import BuildRecord, Run
 from harness.reproduce import cannot
-from harness.reproduce.building import VARIABLES, flag_variables, rebuild, said_of
+from harness.reproduce.building import VARIABLES, compilers_words, flag_variables, rebuild, said_of
 from harness.reproduce.children import show, terminated_as_interrupted
 from harness.reproduce.device import check_device
 from harness.reproduce.request import Request, request_of
@@ -28,6 +29,9 @@ from harness.words import LONGEST_LINE, visible
 
 QUIET = ("-q", "--no-header", "--no-summary", "--benchmark-quiet", "-o", "console_output_style=classic")
 """Of pytest and pytest-benchmark, whose own tables say nothing that the comparison does not."""
+
+HERE = ("-c", "pyproject.toml", "--rootdir=.")
+"""For pytest, which would look for settings in folders above, and in every folder that an option names."""
 
 NOT_INHERITED = frozenset({"PYTEST_ADDOPTS", "PYTEST_PLUGINS", *VARIABLES})
 """Environment variables that would change what is measured and are not in the recorded command line."""
@@ -46,7 +50,8 @@ def reproduce(store: Store, folder: Path, threshold: float, root: Path) -> Exit:
         root: the checkout whose repository has the run's commit; its files are left alone.
 
     Raises:
-        CommandError: it is damaged (RUN), cannot be tried (INFRASTRUCTURE), or is of another device (NOT_COMPARABLE).
+        CommandError: it is damaged (RUN), it cannot be tried or the new run not be kept (INFRASTRUCTURE), or it is of
+            another device (NOT_COMPARABLE).
         KeyboardInterrupt: Ctrl-C; nothing is left but what was measured.
     """
     run = load_whole(folder)
@@ -55,21 +60,46 @@ def reproduce(store: Store, folder: Path, threshold: float, root: Path) -> Exit:
     commit, changes, request = recorded_commit(run), kept_changes(run, folder), request_of(run)
     check_commit(root, commit)
     check_device(run)
+    store.check_writable()
     _say(f"run      {run.id}, {len(run.measurements)} cases on {run.environment.get('device_name')}")
-    with terminated_as_interrupted(), worktree(root, commit) as tree:
+    with _interruption_said(), terminated_as_interrupted(), worktree(root, commit) as tree:
         _say(f"source   {commit}{', with the changes that the run keeps' if changes else ''}")
         for line in restore(tree, changes, folder):
             _say(f"         {line}")
         environment = _environment(tree.parent, run.builds)
-        for build in run.builds:
-            for line in said_of(build, rebuild(tree, build, environment)):
-                _say(f"build    {line}")
-        new_folder = _measure(request, tree, environment, store)
+        with _compilers_heard(environment):
+            for build in run.builds:
+                for line in said_of(build, rebuild(tree, build, environment)):
+                    _say(f"build    {line}")
+            new_folder = _measure(request, tree, environment, store)
     new = load_whole(new_folder)
     given = _judge(run, new, threshold)
-    _say(f"new run  {new.id} in {store.root}; python -m harness compare {folder} {new.id} --all shows each case")
+    shown = ["python", "-m", "harness", "compare", str(folder.resolve()), str(new_folder.resolve()), "--all"]
+    _say(f"new run  {new.id} in {store.root}")
+    _say(f"         each case: {shlex.join(shown)}", longest=10 * LONGEST_LINE)
     _say(given.line, longest=10 * LONGEST_LINE)
     return given.code
+
+
+@contextmanager
+def _interruption_said() -> Iterator[None]:
+    """Ctrl-C is passed on when it was said what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt as told:
+        _say(f"interrupted; {str(told) or 'nothing was measured'}")
+        raise
+
+
+@contextmanager
+def _compilers_heard(environment: Mapping[str, str]) -> Iterator[None]:
+    """What compilers complained of is shown before their logs go away with the worktree."""
+    try:
+        yield
+    except CommandError:
+        for line in compilers_words(environment):
+            _say(f"         {line}")
+        raise
 
 
 def _environment(work: Path, builds: tuple[BuildRecord, ...]) -> dict[str, str]:
@@ -87,15 +117,13 @@ def _measure(request: Request, tree: Path, environment: Mapping[str, str], store
     _say(f"measure  {shlex.join(typed)}")
     path_file = tree.parent / "run"
     where = [f"--store={store.root.resolve()}", f"--path-file={path_file}", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", *request.arguments, *QUIET, *where]
+    command = [sys.executable, "-m", "pytest", *HERE, *request.arguments, *QUIET, *where]
     try:
         ended = show(command, tree, {**environment, "SGEMV_COMMAND": shlex.join(typed)})
     except KeyboardInterrupt:
-        _say_kept(path_file)
-        raise
+        raise _interrupted(path_file) from None
     if ended.code == Exit.INTERRUPTED:
-        _say_kept(path_file)
-        raise KeyboardInterrupt
+        raise _interrupted(path_file)
     if ended.code not in (Exit.FINE, Exit.KERNEL) or not path_file.is_file():
         for line in store.recovered():
             _say(line)
@@ -103,9 +131,10 @@ def _measure(request: Request, tree: Path, environment: Mapping[str, str], store
     return Path(path_file.read_text(encoding="utf-8").strip())
 
 
-def _say_kept(path_file: Path) -> None:
-    if path_file.is_file():
-        _say(f"interrupted; what was measured is kept: {path_file.read_text(encoding='utf-8').strip()}")
+def _interrupted(path_file: Path) -> KeyboardInterrupt:
+    if not path_file.is_file():
+        return KeyboardInterrupt()
+    return KeyboardInterrupt(f"what was measured is kept: {path_file.read_text(encoding='utf-8').strip()}")
 
 
 def _judge(run: Run, new: Run, threshold: float) -> Verdict:

@@ -11,9 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+import filelock
+
 from harness.model import Run
 from harness.reproduce import cannot
 from harness.reproduce.children import uninterrupted
+
+PREFIX = "sgemv-reproduce-"
+"""Of temporary folders, each with a lock beside it that dies with its process."""
 
 DIFF = Path("build", "source.diff")
 """In a run's folder: what its checkout had changed."""
@@ -80,15 +85,44 @@ def worktree(root: Path, commit: str) -> Iterator[Path]:
     Raises:
         CommandError: git makes none (INFRASTRUCTURE), with its words.
     """
-    folder = Path(tempfile.mkdtemp(prefix="sgemv-reproduce-"))
-    tree = folder / "tree"
+    _clear_killed()
+    folder, lock = _locked_folder()
     try:
-        _git(root, "worktree", "add", "--quiet", "--detach", str(tree), commit)
-        yield tree
+        _git(root, "worktree", "add", "--quiet", "--detach", str(folder / "tree"), commit)
+        yield folder / "tree"
     finally:
         with uninterrupted():
-            shutil.rmtree(folder, ignore_errors=True)
+            _clear(folder, lock)
             _run(root, "worktree", "prune")
+
+
+def _locked_folder() -> tuple[Path, filelock.BaseFileLock]:
+    """A new temporary folder, locked before it is there to be found."""
+    try:
+        folder = Path(tempfile.gettempdir(), f"{PREFIX}{os.getpid()}-{os.urandom(3).hex()}")
+        lock = filelock.FileLock(f"{folder}.lock")
+        lock.acquire(timeout=0)
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise cannot(f"no temporary folder: {error}; name a writable one with TMPDIR") from error
+    return folder, lock
+
+
+def _clear_killed() -> None:
+    """Delete what killed processes left; git forgets their worktrees at the next prune."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/"):
+        lock = filelock.FileLock(f"{folder}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except OSError:  # filelock.Timeout is one
+            continue  # its process is alive, or another user's
+        _clear(folder, lock)
+
+
+def _clear(folder: Path, lock: filelock.BaseFileLock) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    lock.release()
+    Path(lock.lock_file).unlink(missing_ok=True)
 
 
 def restore(tree: Path, changes: str, folder: Path) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness import case_filter
 from harness.case_filter import CaseFilter
+from harness.ending import say_error
 from harness.errors import CommandError, Exit
 from harness.history.devices import History, read_history
 from harness.store import Store
@@ -29,7 +30,7 @@ def run(store: Store, options: argparse.Namespace) -> int:
     require_page_packages()
     history = read_history(store, last)
     for error in history.unreadable:
-        sys.stderr.write(f"{error}\n")
+        say_error(error)
     if not history.devices:
         what = f"none of {len(history.unreadable)} runs can be read" if history.unreadable else "no runs"
         raise CommandError(f"{store.root}: {what}: there is nothing to show over time", Exit.RUN)

@@ -19,7 +19,7 @@ from harness.words import THIN
 from reports import format as fmt
 from reports.comparison.columns import Column
 from reports.comparison.heat_map import Row
-from reports.comparison.words import difference, difference_range, limit, probability, signed
+from reports.comparison.words import limit, probability, ratio_in_words, signed
 from reports.held_back import HARMLESS_REASONS, reason_in_words, value_range
 
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
@@ -96,9 +96,9 @@ class _Sides:
 def _change(change: CaseChange, texts: Texts) -> list[Any]:
     ratio, said = change.ratio, ""
     if ratio:
-        interval = f"95{fmt.NBSP}%: {difference_range(ratio)}"
-        said = f"{difference(ratio.estimate)} ({interval}), {probability(change.p)} after Holm's correction, "
+        said = f"{ratio_in_words(ratio)}, {probability(change.p)} after Holm's correction, "
         said += f"threshold {limit(change.threshold)}"
+        said += f", between boards {limit(change.least)}" if change.least > change.threshold else ""
     remarks = [texts.place(fmt.line(each)) for each in (change.reason, *change.notes) if each]
     return [texts.place(signed(change.change)), said, remarks]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.comparison.attribution import BUILD, VARIABLES
+from harness.comparison.attribution import BUILD, OPTIONS, SAME, UNKNOWN_CHANGES, VARIABLES
 from harness.comparison.records import Comparison, EnvironmentDifference, Value
 from harness.environment import ENVIRONMENT_KEYS, Group
 from harness.model import Run
@@ -19,6 +19,15 @@ HASH_SHOWN = 10
 """Characters of a hash: enough to see that it differs."""
 
 AS_BASE = "as base"
+
+ALL_THE_SAME = "Whatever is recorded of the device, the software, the settings, the source and its build is the same."
+
+OPTION_NAMES = {
+    "quick": "a quick look, coarser",
+    "trials": "trials asked for",
+    "max_time_s": "time for a case and trial",
+}
+"""How an option of a bench is called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +85,19 @@ def attribution(found: Sequence[Comparison]) -> str:
     return "; ".join(f"{what} ({fmt.count(runs, 'run')})" for what, runs in said.items())
 
 
+def what_else(found: Sequence[Comparison]) -> str:
+    """What stands where the table would, if nothing differs; "" where the table does, or where a run was cut short.
+
+    Args:
+        found: of one base, one for each new run.
+    """
+    if fields(found) or any(each.base_partial or each.new_partial for each in found):
+        return ""
+    if any(UNKNOWN_CHANGES in each.attribution for each in found):
+        return "No recorded fact differs, but which uncommitted changes the checkouts had is not recorded."
+    return ALL_THE_SAME if all(each.attribution == SAME for each in found) else ""
+
+
 def _head(runs: Sequence[RunColumn]) -> str:
     """Of a column: new runs that agree in all of it share one."""
     if len(runs) == 1:
@@ -108,6 +130,9 @@ def _cells(field: Field, runs: Sequence[RunColumn], firsts: Sequence[int]) -> li
 
 def _in_words(key: str) -> str:
     """`build.cuda.compiler_version` → `compiler version of the cuda build`; a variable by its name."""
+    if key.startswith(OPTIONS):
+        name = key.removeprefix(OPTIONS)
+        return OPTION_NAMES.get(name, f"option {name}")
     if key.startswith(BUILD):
         target, _, name = key.removeprefix(BUILD).partition(".")
         return f"{name.replace('_', ' ')} of the {target} build"
@@ -119,5 +144,5 @@ def _value(field: Field, value: Value, run: Run) -> Cell:
         reason = run.environment.unknown.get(field.key)
         return Cell(text="unknown", note=fmt.line(reason) if reason else "", mark="quiet")
     shown = fact(field.key, value, field.unit)
-    is_hash = field.key in ("git_commit", "constraints_sha256") and len(shown) > HASH_SHOWN
+    is_hash = field.key.endswith(("git_commit", "_sha256")) and len(shown) > HASH_SHOWN
     return Cell(text=f"{shown[:HASH_SHOWN]}…" if is_hash else shown)

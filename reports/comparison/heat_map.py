@@ -10,7 +10,7 @@ from harness.comparison.records import CaseChange, Change, Comparison
 from harness.model import Case
 from harness.stats import Interval
 from reports import format as fmt
-from reports.comparison.words import SIGNS, difference, difference_range, limit, probability, time_in_words, way
+from reports.comparison.words import SIGNS, limit, probability, time_in_words, way
 
 FULL_COLOUR = 5
 """Colour is full where a ratio is this many thresholds from 1."""
@@ -33,10 +33,8 @@ class Cell:
     sign: str
     figure: str
     """How far its time is from the base's, `+3.1 %`; "" where it was not compared."""
-    uncertainty: str
-    """Half the interval, `±0.4 %`; "" without figure."""
     interval: str
-    """`+2.8 to +3.4 %`; "" without figure."""
+    """`+2.8 to +3.4 %`, of the figure; "" without."""
     probability: str
     """`p = 0.0021`; "" where it was not compared."""
     new: str
@@ -166,15 +164,13 @@ def cell(change: CaseChange, threshold: float) -> Cell:
         threshold: of the table, as a fraction; a case that has its own says so.
     """
     ratio = change.ratio
-    half = ratio.half_width if ratio else None
     strength = tint(ratio.estimate, full_colour(threshold)) if ratio else 0
     own = "" if change.threshold == threshold else f"threshold {limit(change.threshold)}"
     return Cell(
         word=change.change,
         sign=SIGNS[change.change],
-        figure=difference(ratio.estimate) if ratio else "",
-        uncertainty="" if ratio is None else "no interval" if half is None else f"±{fmt.percent(half)}",
-        interval=difference_range(ratio) if ratio else "",
+        figure=fmt.difference(ratio) if ratio else "",
+        interval=fmt.difference_range(ratio) if ratio else "",
         probability=probability(change.p) if ratio else "",
         new=time_in_words(change.new_ns),
         marks=fmt.line(", ".join(change.marks)),

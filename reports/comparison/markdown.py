@@ -13,6 +13,7 @@ from reports import format as fmt
 from reports.comparison.columns import columns, device_name
 from reports.comparison.environment import attribution, environment_table
 from reports.comparison.heat_map import attention, cell
+from reports.comparison.scope import cut_short, exit_line
 from reports.comparison.summary import counts_table, takeaway
 from reports.comparison.words import limit, signed, time_in_words, way
 from reports.tables import Cell, Table, number, table, text
@@ -91,12 +92,16 @@ def _size(lines: Sequence[str]) -> int:
 def _head(compared: Compared) -> Iterator[str]:
     """A few lines, short whatever the runs hold."""
     runs = columns([compared.base, *compared.news])
-    yield f"### SGEMV on {plain(device_name(compared.base))}: {plain(attribution(compared.found))}"
+    only = f", only {plain(fmt.line(compared.filter))}" if compared.filter else ""
+    yield f"### SGEMV on {plain(device_name(compared.base))}{only}: {plain(attribution(compared.found))}"
     yield ""
+    if missing := cut_short(compared, runs):
+        yield f"**{plain(missing)}**"
+        yield ""
     against = runs[1].text if len(runs) == 2 else f"{len(runs) - 1} runs"
-    yield f"{plain(against)} against {plain(runs[0].text)}. {plain(takeaway(compared.found, runs))}"
+    yield f"{plain(against)} against {plain(runs[0].text)}. {plain(takeaway(compared, runs))}"
     yield ""
-    yield f"Exit code {int(compared.exit_code)}: {compared.exit_means}."
+    yield plain(exit_line(compared))
 
 
 def _blocks(compared: Compared) -> Iterator[Block]:
@@ -108,7 +113,7 @@ def _blocks(compared: Compared) -> Iterator[Block]:
         opening=("",),
         rows=tuple(f"* {plain(run.text)} cannot be compared: {plain(fmt.line(why))}" for run, why in reasons),
     )
-    yield _table_block(counts_table(compared.found, runs))
+    yield _table_block(counts_table(compared, runs))
     if environment := environment_table(compared.found, runs):
         yield _table_block(environment)
     several = len(pairs) > 1

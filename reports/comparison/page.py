@@ -10,8 +10,9 @@ from harness.comparison.request import Compared
 from reports import format as fmt
 from reports.comparison.columns import Column, columns, device_name
 from reports.comparison.details import details
-from reports.comparison.environment import attribution, environment_table
+from reports.comparison.environment import attribution, environment_table, what_else
 from reports.comparison.heat_map import BY_PROBLEM, ORDERS, WORDS, HeatMap, heat_map
+from reports.comparison.scope import cut_short, exit_line, selection
 from reports.comparison.summary import counts_table, takeaway
 from reports.comparison.words import MEANINGS, SIGNS, notes
 from reports.page import render_page, template_text
@@ -30,13 +31,16 @@ class View:
     news: tuple[Column, ...]
     attribution: str
     """What differs from the base, with the number of new runs where they differ in it."""
-    obstacles: tuple[tuple[str, str], ...]
-    """(new run, why it is not comparable)."""
+    selection: str
+    """Which cases were asked for; "" where all were."""
+    cautions: tuple[str, ...]
+    """Runs that were cut short, and why new ones are not comparable."""
     environment: Table | None
+    what_else: str
+    """What there is to say instead of `environment`; "" for nothing."""
     takeaway: str
     counts: Table
-    exit_code: int
-    exit_means: str
+    exit_line: str
     map: HeatMap
     notes: tuple[str, ...]
     words: tuple[tuple[str, str, str], ...]
@@ -48,17 +52,23 @@ def view(compared: Compared) -> View:
     runs = columns([compared.base, *compared.news])
     found = compared.found
     pairs = list(zip(found, runs[1:], strict=True))
+    obstacles = [
+        f"{run.text} cannot be compared with the base: {fmt.line(why)}"
+        for each, run in pairs
+        for why in each.not_comparable
+    ]
     return View(
         title=f"SGEMV on {device_name(compared.base)}, compared",
         base=runs[0],
         news=runs[1:],
         attribution=attribution(found),
-        obstacles=tuple((run.text, fmt.line(why)) for each, run in pairs for why in each.not_comparable),
+        selection=selection(compared),
+        cautions=tuple(said for said in (cut_short(compared, runs), *obstacles) if said),
         environment=environment_table(found, runs),
-        takeaway=takeaway(found, runs),
-        counts=counts_table(found, runs),
-        exit_code=int(compared.exit_code),
-        exit_means=compared.exit_means,
+        what_else=what_else(found),
+        takeaway=takeaway(compared, runs),
+        counts=counts_table(compared, runs),
+        exit_line=exit_line(compared),
         map=heat_map(found),
         notes=notes(found),
         words=tuple((SIGNS[word], str(word), MEANINGS[word]) for word in WORDS),

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from harness.compare import COMPARED
 from harness.comparison.records import CaseChange, Change, Comparison
+from harness.comparison.request import Compared
 from reports import format as fmt
 from reports.comparison.columns import Column as RunColumn
-from reports.comparison.words import SIGNS, case_in_words, difference, difference_range, limit
+from reports.comparison.scope import as_sentence, counted_by_run, selection
+from reports.comparison.words import SIGNS, case_in_words, limit, ratio_in_words
 from reports.tables import Cell, Table, number, table, text
 
 MOST_FAILED = 4
@@ -18,13 +20,17 @@ NAMED = 2
 """Changes that are named in a sentence about one new run; the map has all."""
 
 
-def takeaway(found: Sequence[Comparison], runs: Sequence[RunColumn]) -> str:
-    """The most important changes, in a few sentences.
+def takeaway(compared: Compared, runs: Sequence[RunColumn]) -> str:
+    """The most important changes, in a few sentences; first, of which cases, where not of all.
 
     Args:
-        found: one for each new run.
+        compared: at least one new run.
         runs: the base, then the new runs.
     """
+    return f"{as_sentence(selection(compared))} {_changes(compared.found, runs)}".strip()
+
+
+def _changes(found: Sequence[Comparison], runs: Sequence[RunColumn]) -> str:
     pairs = [(each, run) for comparison, run in zip(found, runs[1:], strict=True) for each in comparison.cases]
     compared = sum(each.change in COMPARED for each, _ in pairs)
     parts = [_failed(pairs)]
@@ -35,7 +41,8 @@ def takeaway(found: Sequence[Comparison], runs: Sequence[RunColumn]) -> str:
     own = limit(found[0].threshold)
     if len({each.threshold for each, _ in pairs}) > 1:
         own = "its threshold"
-    beyond = f"more than {own}"
+    least = {each.least for each, _ in pairs}
+    beyond = f"more than {limit(next(iter(least))) if len(least) == 1 else own}"
     parts += [
         _changed(
             pairs, Change.SLOWER, f"of {fmt.count(compared, 'compared case')}{where} takes {beyond} longer", beyond
@@ -46,30 +53,33 @@ def takeaway(found: Sequence[Comparison], runs: Sequence[RunColumn]) -> str:
     return " ".join(part for part in parts if part)
 
 
-def counts_table(found: Sequence[Comparison], runs: Sequence[RunColumn]) -> Table:
-    """How many cases have each word, what differs from the base, and the largest slowdown, by new run.
+def counts_table(compared: Compared, runs: Sequence[RunColumn]) -> Table:
+    """How many cases have each word, what differs from the base, and the largest change, by new run.
 
     Args:
-        found: one for each new run.
+        compared: at least one new run.
         runs: the base, then the new runs.
     """
+    found, counted_of = compared.found, counted_by_run(compared)
+    shown = len(set(counted_of)) > 1
     words = [word for word in Change if any(comparison.counts[word] for comparison in found)]
-    heads = [text("new run"), text("differs from the base by"), *(number(f"{SIGNS[word]} {word}") for word in words)]
-    heads.append(text("largest change that is sure"))
+    heads = [text("new run"), *([text("cases asked for")] if shown else []), text("differs from the base by")]
+    heads += [*(number(f"{SIGNS[word]} {word}") for word in words), text("largest significant change")]
     rows: list[list[Cell | str]] = []
-    for comparison, run in zip(found, runs[1:], strict=True):
+    for place, (comparison, run) in enumerate(zip(found, runs[1:], strict=True)):
         counted = [str(comparison.counts[word]) if comparison.counts[word] else fmt.NONE for word in words]
         same_run = "the base run itself" if comparison.base_id == comparison.new_id else fmt.line(run.run.id)
         head = Cell(text=run.text, note=same_run)
-        rows.append([head, fmt.line(comparison.attribution), *counted, _largest(comparison)])
+        of = [counted_of[place]] if shown else []
+        rows.append([head, *of, fmt.line(comparison.attribution), *counted, _largest(comparison)])
     return table("Cases by word", heads, rows)
 
 
 def _largest(comparison: Comparison) -> Cell:
-    sure = [each for each in comparison.cases if each.change in (Change.SLOWER, Change.FASTER)]
-    if not sure:
+    significant = [each for each in comparison.cases if each.change in (Change.SLOWER, Change.FASTER)]
+    if not significant:
         return Cell(text="none", mark="quiet")
-    found = max(sure, key=lambda each: abs(_effect(each)))
+    found = max(significant, key=lambda each: abs(_effect(each)))
     return Cell(text=_figure(found), note=case_in_words(found.case))
 
 
@@ -121,6 +131,4 @@ def _effect(change: CaseChange) -> float:
 
 def _figure(change: CaseChange) -> str:
     """`+3.1 % (95 %: +2.8 to +3.4 %)`."""
-    if change.ratio is None:
-        return fmt.NONE
-    return f"{difference(change.ratio.estimate)} (95{fmt.NBSP}%: {difference_range(change.ratio)})"
+    return ratio_in_words(change.ratio) if change.ratio else fmt.NONE

@@ -24,8 +24,8 @@ SIGNS = {
 
 MEANINGS = {
     Change.FAILED: "its output is wrong, or it crashed, in the new run; no time of it counts",
-    Change.SLOWER: "it takes longer by more than the threshold, and these trials leave no reasonable doubt of it",
-    Change.FASTER: "it takes less time by more than the threshold, and these trials leave no reasonable doubt of it",
+    Change.SLOWER: "it takes longer by more than the threshold, significantly over the whole table",
+    Change.FASTER: "it takes less time by more than the threshold, significantly over the whole table",
     Change.AMBIGUOUS: "these trials cannot tell. It may have changed; more trials, or a quieter machine, would say",
     Change.SAME: "the whole interval of the ratio lies within the threshold",
     Change.NEW: "the new run has figures of it and the base has none",
@@ -58,16 +58,11 @@ def time_in_words(ns: Interval | None) -> str:
     return fmt.microseconds_pm(ns) if ns else ""
 
 
-def difference(ratio: float) -> str:
-    """A ratio as what it differs from 1 by: `+3.1 %`."""
-    return f"{fmt.signed_percent_figure(ratio - 1)}{fmt.NBSP}%"
-
-
-def difference_range(ratio: Interval) -> str:
-    """The 95 % interval of a ratio: `+2.8 to +3.4 %`; says where one trial cannot give it."""
-    if ratio.low is None or ratio.high is None:
-        return "one trial: no interval"
-    return f"{fmt.signed_percent_figure(ratio.low - 1)} to {difference(ratio.high)}"
+def ratio_in_words(ratio: Interval) -> str:
+    """A ratio as what it differs from 1 by: `+3.1 % (95 %: +2.8 to +3.4 %)`."""
+    found = fmt.difference_range(ratio)
+    interval = found if ratio.half_width is None else f"95{fmt.NBSP}%: {found}"
+    return f"{fmt.difference(ratio)} ({interval})"
 
 
 def probability(p: float | None) -> str:

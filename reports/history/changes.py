@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.comparison.attribution import BUILD
+from harness.comparison.attribution import BUILD, OPTIONS
 from harness.comparison.records import EnvironmentDifference, Value
 from harness.environment import ENVIRONMENT_KEYS
 from harness.history.devices import Device
 from harness.words import visible
 from reports import format as fmt
+from reports.comparison.environment import OPTION_NAMES
 
 KINDS = {"driver_version": "driver", "torch_version": "torch", "git_commit": "commit"}
 """Keys with a mark of their own kind; every other difference is of kind `other`."""
@@ -21,6 +22,12 @@ CHECKOUT = "git_dirty"
 """The key that reads as a state of the checkout: clean, or with changes."""
 
 COMMIT_DIGITS = 8
+
+HASHES = ("git_commit", "git_diff_sha256")
+"""Keys whose values are told apart by their first digits."""
+
+NAMES = {CHECKOUT: "checkout", "git_diff_sha256": "uncommitted changes"}
+"""How a key is called where its own name says nothing to a reader."""
 
 LONGEST_VALUE = 60
 """Characters of a value in a line of many."""
@@ -79,8 +86,10 @@ def _place(key: str) -> int:
 
 
 def _name(key: str) -> str:
-    if key == CHECKOUT:
-        return "checkout"
+    if key in NAMES:
+        return NAMES[key]
+    if key.startswith(OPTIONS):
+        return OPTION_NAMES.get(key.removeprefix(OPTIONS), fmt.name(key))
     if key.startswith(BUILD):
         return fmt.name(key.replace(".", " "))
     return fmt.name(key.replace("_", " "))
@@ -96,6 +105,6 @@ def _value(each: EnvironmentDifference, value: Value) -> str:
     if isinstance(value, bool):
         names = ("clean", "with changes") if each.key == CHECKOUT else ("off", "on")
         return names[value]
-    text = str(value)[:COMMIT_DIGITS] if each.key == "git_commit" else str(value)
+    text = str(value)[:COMMIT_DIGITS] if each.key in HASHES else str(value)
     unit = ENVIRONMENT_KEYS[each.key].unit if each.key in ENVIRONMENT_KEYS else None
     return visible(text, LONGEST_VALUE) + (f"{fmt.NBSP}{unit}" if unit else "")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from harness.comparison.records import CaseChange, Change
 from harness.history.devices import Device
 from harness.history.standing import Standing
-from harness.stats import Interval
 from reports import format as fmt
 from reports.history.changes import in_short
 from reports.history.sparkline import Sparkline, sparkline
@@ -154,20 +153,14 @@ def against(change: CaseChange, when: str, *, usual: bool = False) -> Against:
         told = change.change is Change.FAILED  # beside the newest figure's place
         note = "" if told else fmt.line(change.reason or "") if when else "no earlier figure"
         return Against(word=str(change.change), figure="", note=note, looks=looks)
-    notes = [_range(change.ratio), "as runs usually differ" if usual and change.change in LOOKS else "", when]
+    wanders = usual and change.change in LOOKS
+    notes = [fmt.difference_range(change.ratio), "as runs usually differ" if wanders else "", when]
     return Against(
         word=str(change.change),
-        figure=f"{fmt.signed_percent_figure(change.ratio.estimate - 1)}{fmt.NBSP}%",
+        figure=fmt.difference(change.ratio),
         note=" · ".join(part for part in notes if part),
         looks=looks,
     )
-
-
-def _range(ratio: Interval) -> str:
-    if ratio.low is None or ratio.high is None:
-        return "one trial: no interval"
-    low, high = (fmt.signed_percent_figure(end - 1) for end in (ratio.low, ratio.high))
-    return f"{low} to {high}"
 
 
 def remarks(each: Standing) -> list[str]:

@@ -214,7 +214,9 @@
   };
   const axis = (svg, low, high, x, width, bottom) => {
     const rough = (high - low) / Math.max(2, Math.min(6, width / 110)), power = 10 ** Math.floor(Math.log10(rough));
-    const size = power * ([1, 2, 5, 10].find((each) => each * power >= rough) ?? 10);
+    const sizes = [10, 5, 2, 1].map((each) => each * power), wanted = sizes.findLast((each) => each >= rough) ?? sizes[0];
+    /* One tick gives no scale: a finer one where the wanted size has less than two in the range. */
+    const size = sizes.find((each) => each <= wanted && Math.floor(high / each) > Math.ceil(low / each)) ?? power;
     const decimals = Math.max(0, -Math.floor(Math.log10(size / 1e3) + 1e-9));
     for (let at = Math.ceil(low / size) * size; at <= high; at += size) {
       svg.append(drawn("path", { class: "grid", d: `M${x(at)} 0v${bottom}` }));

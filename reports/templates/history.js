@@ -70,8 +70,13 @@
   ];
 
   const figure = (us) => (us >= 1000 ? us.toFixed(0) : us.toPrecision(4));
-  const percent = (share) => (share * 100).toFixed(share >= 0.0995 ? 0 : share >= 0.00095 ? 1 : 2);
-  const signed = (ratio) => `${ratio < 0 ? "−" : "+"}${percent(Math.abs(ratio))}`;
+  /* Below 0.1 % until a digit is not 0, as far as wanted. */
+  const percent = (share, most = 4) => (share * 100).toFixed(share >= 0.0995 ? 0 : share >= 0.00095 ? 1
+    : Math.min(most, Math.max(2, Math.ceil(-Math.log10(200 * share)))));
+  const signed = (ratio) => {
+    const figure = percent(Math.abs(ratio), 2);
+    return Number(figure) ? `${ratio < 0 ? "−" : "+"}${figure}` : figure;
+  };
 
   /* The span that all but the farthest points have, and always the best and the newest. */
   const spanOf = (points, picked) => {

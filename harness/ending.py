@@ -1,0 +1,141 @@
+"""How a program ends: whatever happens is an exit code and at most one line, and its output may be cut short.
+
+Needs the standard library alone, so that a package that is not installed can be named.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from harness.errors import CommandError, Exit, first_line
+from harness.words import LONGEST_LINE, visible
+
+TRACEBACK = "SGEMV_TRACEBACK"
+"""Environment variable that has an error of the project's own shown with where it came from."""
+
+PACKAGES = {"pynvml": "nvidia-ml-py", "vl_convert": "vl-convert-python"}
+"""Packages whose name is not their module's."""
+
+ROOT = Path(__file__).resolve().parents[1]
+OWN = frozenset({"harness", "kernels", "reports", "suites"})
+
+
+def ended(work: Callable[[], int]) -> int:
+    """Do `work`; its exit code, or the code of what went wrong, said in one line on stderr.
+
+    A reader of the output that has enough, as of `| head`, is no error: the work goes on to its own code.
+    """
+    with _own_streams():
+        return max(_guarded(work), _guarded(_flush))
+
+
+def say_error(line: object) -> None:
+    """One line on stderr, whatever is in it."""
+    sys.stderr.write(f"{visible(str(line), 10 * LONGEST_LINE)}\n")
+
+
+def _guarded(work: Callable[[], int]) -> int:
+    try:
+        return int(work())
+    except CommandError as error:
+        say_error(error)
+        return int(error.code)
+    except KeyboardInterrupt:
+        return int(Exit.INTERRUPTED)
+    except SystemExit as left:  # argparse's, after --help
+        return int(left.code or 0)
+    except ModuleNotFoundError as error:
+        return _missing(error)
+    except Exception as error:  # noqa: BLE001 - Python's own code for it, 1, means that a case is slower
+        return _unexpected(error)
+
+
+def _flush() -> int:
+    sys.stdout.flush()
+    return Exit.FINE
+
+
+def _missing(error: ModuleNotFoundError) -> int:
+    module = (error.name or "").partition(".")[0]
+    if not module or module in OWN or module in sys.stdlib_module_names:
+        return _unexpected(error)
+    package = PACKAGES.get(module, module.replace("_", "-"))
+    say_error(f"{package} is not installed for {sys.executable}: pip install -c constraints.txt {package}")
+    return Exit.INFRASTRUCTURE
+
+
+def _unexpected(error: Exception) -> int:
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    what = f"unexpected {type(error).__name__} at {_place(error)}: {first_line(error)}"
+    say_error(f"{what}; {TRACEBACK}=1 shows how it came about, for a report of this defect")
+    return Exit.INFRASTRUCTURE
+
+
+def _place(error: Exception) -> str:
+    """The line of this project's that was the last to run."""
+    frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    own = [(file, line) for file, line in frames if any(file.is_relative_to(ROOT / part) for part in OWN)]
+    file, line = (own or frames)[-1]
+    return f"{file.relative_to(ROOT) if own else file}:{line}"
+
+
+class _Output(io.FileIO):
+    """A standard stream that goes on into nothing once it cannot be written to."""
+
+    def __init__(self, number: int, name: str | None) -> None:
+        """`name` is what the error of a full disk calls it; None: that is no error either."""
+        super().__init__(number, "wb", closefd=False)
+        self._called = name
+
+    def write(self, data: object) -> int:
+        """All or nothing of the bytes.
+
+        Raises:
+            CommandError: it is full or gone, once (INFRASTRUCTURE).
+        """
+        try:
+            return super().write(data)  # type: ignore[arg-type]
+        except OSError as error:
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, self.fileno())
+            os.close(nothing)
+            if self._called is None or isinstance(error, BrokenPipeError):
+                return len(memoryview(data).cast("B"))  # type: ignore[arg-type]
+            what = f"{self._called} cannot be written to: {error.strerror}"
+            raise CommandError(f"{what}; send it elsewhere", Exit.INFRASTRUCTURE) from error
+
+
+@contextmanager
+def _own_streams() -> Iterator[None]:
+    """The process's own stdout and stderr, as `_Output`; a stream that a test or a caller put there is left alone."""
+    before = sys.stdout, sys.stderr
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _stream(sys.stdout, "the standard output")
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _stream(sys.stderr, None)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _stream(stream: TextIO | None, name: str | None) -> TextIO:
+    """What a terminal's encoding lacks, such as µ, becomes a question mark and no error."""
+    if not isinstance(stream, io.TextIOWrapper):  # closed before the program began
+        return Path(os.devnull).open("w", encoding="utf-8")
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Output(stream.fileno(), name)),
+        encoding=stream.encoding,
+        errors="replace",
+        line_buffering=stream.line_buffering or stream.write_through,
+    )
