@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+MOST_WAITING_S = 30.0
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -18,3 +21,11 @@ def opened(browser: Browser, path: Path, complaints: list[str], **options: Any) 
     page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
     page.goto(path.as_uri())
     return page
+
+
+def wait_until(page: Page, expression: str) -> None:
+    """Ask from outside until it is true: a page that allows no `eval` cannot be asked from within."""
+    ends = time.monotonic() + MOST_WAITING_S
+    while not page.evaluate(expression):
+        assert time.monotonic() < ends, f"not so after {MOST_WAITING_S:g} s: {expression}"
+        page.wait_for_timeout(50)

@@ -135,7 +135,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_rate_says_of_how_many() -> None:
-    """By hand: a word a row, with the case that is worst for it, and what `worst` means there."""
+    """By hand: both words in a row, with the worst case, and what is worst about it."""
     words = {
         "a": Counter({Change.SLOWER: 3, Change.SAME: 1}),
         "b": Counter({Change.SLOWER: 1, Change.AMBIGUOUS: 3}),
@@ -149,12 +149,10 @@ def test_a_rate_says_of_how_many() -> None:
     tables = "tables with any `slower`, any `faster`"
     three, one = "one case made 3 % slower, one run", "one case made 1 % slower, two runs"
     assert body == [
-        ("nothing changed, run 1", tables, "0, 0 of 50", "none of 2 cases"),
+        ("nothing changed, run 1", tables, "0, 0 of 50", "none of 2"),
         ("nothing changed, run 1 against run 2", tables, "1, 2 of 50", "b: 3 of 50, the most"),
-        (three, "called `slower`", "50 % of 8", "b: 25 % of 4, the least"),
-        (three, "called `same`", "12 % of 8", "a: 25 % of 4, the most"),
-        (one, "called `slower`", "25 % of 4", "b: 25 % of 4, the least"),
-        (one, "called `same`", "0.0 % of 4", "none of 1 case"),
+        (three, "called `slower`, `same`", "50 %, 12 % of 8", "a: `same` in 25 % of 4, the most"),
+        (one, "called `slower`, `same`", "25 %, 0.0 % of 4", "b: `slower` in 25 % of 4, the least"),
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness.model import Run, TrialResult, Verdict, Word
 from reports.render import render_run
-from tests.browsing import opened
+from tests.browsing import opened, wait_until
 from tests.sample_run import gpu_run, one_trial_run
 from tests.sample_selfcheck import selfcheck_run
 
@@ -34,7 +34,7 @@ def test_charts_are_drawn(browser: Browser, page_file: Path, width: int, scheme:
     complaints: list[str] = []
     view: Any = {"width": width, "height": 900}
     page = opened(browser, page_file, complaints, viewport=view, color_scheme=scheme)
-    page.wait_for_function(DRAWN, timeout=30_000)
+    wait_until(page, DRAWN)
     assert page.locator(".plot svg").count() == 17
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert complaints == []
@@ -48,17 +48,17 @@ def test_many_timers_are_folded(browser: Browser, tmp_path: Path, width: int) ->
     path.write_text(render_run(selfcheck_run(shapes=((1024, 16), (1024, 128)), samples=6, hostile=True)), "utf-8")
     complaints: list[str] = []
     page = opened(browser, path, complaints, viewport={"width": width, "height": 900})
-    page.wait_for_function(DRAWN, timeout=30_000)
+    wait_until(page, DRAWN)
     assert page.locator("#speed .plot svg").count() == 2
     page.locator("#speed details.pictures > summary").click()
-    page.wait_for_function("document.querySelectorAll('#speed .plot svg').length === 8", timeout=30_000)
-    page.wait_for_function(DRAWN, timeout=30_000)
+    wait_until(page, "document.querySelectorAll('#speed .plot svg').length === 8")
+    wait_until(page, DRAWN)
     widths = page.evaluate(
         "[...document.querySelectorAll('#speed .plot svg')].map(e => e.getBoundingClientRect().width)"
     )
     assert min(widths) > 250
     page.evaluate("for (const box of document.querySelectorAll('details')) box.open = true")
-    page.wait_for_function(DRAWN, timeout=30_000)
+    wait_until(page, DRAWN)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
@@ -86,7 +86,7 @@ def test_small_screen_leaves_room_for_figures(browser: Browser, tmp_path: Path) 
     path = tmp_path / "grouped.html"
     path.write_text(render_run(grouped_run()), encoding="utf-8")
     page = opened(browser, path, [], viewport={"width": 390, "height": 900})
-    page.wait_for_function(DRAWN, timeout=30_000)
+    wait_until(page, DRAWN)
     grouped = page.locator("#cases tbody th", has_text=" and ")
     assert "torch.matmul, " in grouped.first.inner_text()
     heads = "[...document.querySelectorAll('.scroll tr > th:first-child')].filter(e => !e.closest('.pairs'))"
@@ -103,7 +103,7 @@ def test_small_screen_leaves_room_for_figures(browser: Browser, tmp_path: Path) 
 def test_dark_changes_charts_too(browser: Browser, page_file: Path) -> None:
     """Colours in the charts follow the page's scheme while it is open."""
     page = opened(browser, page_file, [])
-    page.wait_for_function(DRAWN, timeout=30_000)
+    wait_until(page, DRAWN)
     colour = "getComputedStyle(document.querySelector('.plot svg .role-axis-label text')).fill"
     page.emulate_media(color_scheme="light")
     light = page.evaluate(colour)
@@ -115,7 +115,7 @@ def test_dark_changes_charts_too(browser: Browser, page_file: Path) -> None:
 def test_hover_shows_figures(browser: Browser, page_file: Path) -> None:
     """A mark names its kernel, problem, timer and figures."""
     page = opened(browser, page_file, [])
-    page.wait_for_function(DRAWN, timeout=30_000)
+    wait_until(page, DRAWN)
     page.locator(".plot svg path[aria-roledescription='point']").nth(2).hover()
     tip = page.locator("#vg-tooltip-element")
     tip.wait_for(state="visible")
@@ -139,7 +139,7 @@ def test_tables_without_javascript(browser: Browser, page_file: Path) -> None:
 def test_keyboard_reaches_tables(browser: Browser, page_file: Path) -> None:
     """The skip link comes first; every box that scrolls takes the focus and has a name."""
     page = opened(browser, page_file, [])
-    page.wait_for_function(DRAWN, timeout=30_000)
+    wait_until(page, DRAWN)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the figures"
     unnamed = ".scroll:not([tabindex='0']), .scroll:not([aria-labelledby]):not([aria-label])"
@@ -155,6 +155,6 @@ def test_one_trial_draws_without_a_word(browser: Browser, tmp_path: Path) -> Non
     path.write_text(render_run(one_trial_run()), encoding="utf-8")
     complaints: list[str] = []
     page = opened(browser, path, complaints)
-    page.wait_for_function(DRAWN, timeout=30_000)
+    wait_until(page, DRAWN)
     assert complaints == []
     page.close()

@@ -12,7 +12,7 @@ from harness.history.devices import read_history
 from harness.model import Case, Digest, Verdict, Word
 from harness.store import Store
 from reports.history.page import render_history
-from tests.browsing import opened
+from tests.browsing import opened, wait_until
 from tests.many_runs import around, case, night_run, write
 from tests.sample_run import HOSTILE
 
@@ -89,7 +89,7 @@ def test_every_case_is_drawn(browser: Browser, page_file: Path, width: int, sche
     page = opened(browser, page_file, complaints, viewport=view, color_scheme=scheme)
     for button in page.locator("button.open").all():
         button.click()
-    page.wait_for_function("document.querySelectorAll('.plot.drawn svg').length === 5", timeout=30_000)
+    wait_until(page, "document.querySelectorAll('.plot.drawn svg').length === 5")
     for button in page.get_by_role("button", name="all 40 runs").all():
         button.click()
     page.wait_for_timeout(500)
