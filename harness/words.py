@@ -28,6 +28,20 @@ def significant(value: float, digits: int = 4, *, thousands: str = THIN) -> str:
     return f"{value:,.{decimals}f}".replace(",", thousands)
 
 
+MOST_DECIMALS = 6
+"""Of a figure in %; what differs further on is the same."""
+
+
+def percent_decimals(value: float) -> int:
+    """Of a figure in %: 0 from 10 on, 1 from 0.1 and for 0 itself, else until a digit is not 0."""
+    size = abs(value)
+    if size >= 9.95:
+        return 0
+    if size >= 0.095 or size == 0:
+        return 1
+    return min(MOST_DECIMALS, max(2, math.ceil(-math.log10(2 * size))))
+
+
 def problem_in_words(problem: Problem) -> str:
     """Its shape with all that differs from a plain float32 GEMV: `1024×128`, `64×64, float16`."""
     layout = problem.layout

@@ -53,6 +53,13 @@ class BuildView:
     """None where the compiler gave none, as for the CPU."""
 
 
+def device_name(run: Run) -> str:
+    """The GPU, or the CPU of a run without one."""
+    env = run.environment
+    found = env.get("cpu_name") if run.options.device_type == "cpu" else env.get("gpu_name")
+    return fmt.name(str(found or env.get("device_name") or f"an unknown device ({run.options.device})"))
+
+
 def environment_tables(run: Run) -> tuple[Table, ...]:
     """One table a group; an unknown value gives its reason."""
     by_group: dict[str, list[list[Cell | str]]] = {name: [] for name in GROUP_TITLES}

@@ -7,7 +7,16 @@ from datetime import datetime
 
 from harness.model import Problem
 from harness.stats import Interval
-from harness.words import LONGEST_LINE, LONGEST_NAME, THIN, problem_in_words, significant, visible
+from harness.words import (
+    LONGEST_LINE,
+    LONGEST_NAME,
+    MOST_DECIMALS,
+    THIN,
+    percent_decimals,
+    problem_in_words,
+    significant,
+    visible,
+)
 
 NBSP = "\N{NO-BREAK SPACE}"
 """Between a number and its unit."""
@@ -16,9 +25,6 @@ NONE = "–"
 """Stands where a figure has no meaning, such as the interval of one trial."""
 
 LONGEST_CODE = 4000
-
-MOST_DECIMALS = 6
-"""Of a figure in %; what differs further on is the same."""
 
 
 def microseconds_figure(ns: float) -> str:
@@ -34,7 +40,7 @@ def microseconds(ns: float) -> str:
 def percent_figure(fraction: float) -> str:
     """A fraction in % without its sign: no decimal from 10 % on, one from 0.1 %, below that until a digit is not 0."""
     value = fraction * 100
-    return f"{value:.{_decimals(value)}f}"
+    return f"{value:.{percent_decimals(value)}f}"
 
 
 def percent(fraction: float) -> str:
@@ -61,7 +67,7 @@ def signed_percent(fraction: float) -> str:
 def signed_percent_figure(fraction: float) -> str:
     """A difference in % without its unit, at most two decimals: `+0.4`, `−12`."""
     value = fraction * 100
-    return f"{_sign(value)}{abs(value):.{min(2, _decimals(value))}f}"
+    return f"{_sign(value)}{abs(value):.{min(2, percent_decimals(value))}f}"
 
 
 def difference(ratio: Interval) -> str:
@@ -76,28 +82,20 @@ def difference_range(ratio: Interval) -> str:
         return "no interval"
     decimals = _decimals_of(ratio)
     ends = [(end - 1) * 100 for end in (ratio.low, ratio.high)]
-    low, high = (_signed(end, decimals if round(end, decimals) else max(decimals, _decimals(end))) for end in ends)
+    low, high = (
+        _signed(end, decimals if round(end, decimals) else max(decimals, percent_decimals(end))) for end in ends
+    )
     return f"{low} to {high}{NBSP}%"
 
 
 def _decimals_of(ratio: Interval) -> int:
     """Of a difference in %: its last digit's unit is at most half of the interval's half, so that the ends differ."""
     if ratio.low is None or ratio.high is None:
-        return _decimals((ratio.estimate - 1) * 100)
+        return percent_decimals((ratio.estimate - 1) * 100)
     half = (ratio.high - ratio.low) / 2 * 100
     least = 0 if all(abs(each - 1) >= 0.0995 for each in (ratio.estimate, ratio.low, ratio.high)) else 1
     needed = math.ceil(-math.log10(half)) if half > 0 else 0
     return min(max(least, needed), MOST_DECIMALS)
-
-
-def _decimals(value: float) -> int:
-    """Of a figure in %: 0 from 10 on, 1 from 0.1 and for 0 itself, else until a digit is not 0."""
-    size = abs(value)
-    if size >= 9.95:
-        return 0
-    if size >= 0.095 or size == 0:
-        return 1
-    return min(MOST_DECIMALS, max(2, math.ceil(-math.log10(2 * size))))
 
 
 def _signed(value: float, decimals: int) -> str:

@@ -12,7 +12,7 @@ from reports.cases import case_table
 from reports.cautions import Caution, Level, cautions
 from reports.device import device_tables
 from reports.device_kernels import DeviceKernels, device_kernels_view
-from reports.facts import BuildView, build_views, command, environment_tables, method
+from reports.facts import BuildView, build_views, command, device_name, environment_tables, method
 from reports.figures import Figures, figures
 from reports.launch_rate import LaunchRate, launch_rate
 from reports.selfcheck import Selfcheck, failed_elsewhere, failures, selfcheck_view
@@ -75,7 +75,7 @@ def view(run: Run, files: Sequence[tuple[str, int]] = ()) -> View:
     f = figures(run)
     return View(
         figures=f,
-        title=f"SGEMV on {_device(run)}",
+        title=f"SGEMV on {device_name(run)}",
         lede=lede(f),
         cautions=all_cautions(f),
         takeaway=takeaway(f),
@@ -114,7 +114,7 @@ def lede(f: Figures) -> str:
     """What ran where and when, in one sentence."""
     run, env = f.run, f.run.environment
     software = [f"{what} {env.get(key)}" for what, key in _SOFTWARE if env.get(key) is not None]
-    where = _device(run) + (f" ({fmt.line(', '.join(software))})" if software else "")
+    where = device_name(run) + (f" ({fmt.line(', '.join(software))})" if software else "")
     timed = fmt.listing([_timed(f, timer) for timer in dict.fromkeys(way.timer for way in f.ways)])
     what = f"{fmt.count(len(f.kernels), 'kernel')} on {fmt.count(len(f.problems), 'problem')}"
     return (
@@ -132,13 +132,6 @@ def _timed(f: Figures, timer: str) -> str:
 
 
 _SOFTWARE = (("driver", "driver_version"), ("CUDA", "cuda_runtime_version"), ("torch", "torch_version"))
-
-
-def _device(run: Run) -> str:
-    env = run.environment
-    on_cpu = run.options.device.startswith("cpu")
-    found = env.get("cpu_name") if on_cpu else env.get("gpu_name")
-    return fmt.name(str(found or env.get("device_name") or f"an unknown device ({run.options.device})"))
 
 
 def _duration(run: Run) -> str:

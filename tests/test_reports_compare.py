@@ -298,3 +298,11 @@ def test_the_view_without_a_template() -> None:
     assert [word for _, word, _ in seen.words] == [str(word) for word in Change]
     assert seen.exit_line == "Exit code 3: no case is comparable in a new run."
     assert len(seen.map.rows) == len(compare(made.base, made.news[0]).cases)
+
+
+def test_options_of_the_terminal_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--json` is the other program's; one line names it."""
+    assert main(["compare", "a", "b", "--html", "--json", "--store", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("--json: not of this program; `python -m harness compare` prints")
+    assert len(err.splitlines()) == 1

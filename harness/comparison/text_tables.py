@@ -13,7 +13,7 @@ from rich.text import Text
 from harness.comparison.records import CaseChange, Change
 from harness.model import Case
 from harness.stats import Interval
-from harness.words import problem_in_words, significant, visible
+from harness.words import percent_decimals, problem_in_words, significant, visible
 
 FOLDED = (Change.NOT_COMPARABLE, Change.SAME)
 """Counted in one line: they have nothing to read in a table of changes."""
@@ -167,8 +167,7 @@ def _spread(interval: Interval) -> str:
     if half is None:
         return "1 trial"
     percent = 100 * half
-    decimals = 0 if percent >= 9.95 else 1 if percent >= 0.095 or percent == 0 else 2
-    return f"±{percent:.{decimals}f}%"
+    return f"±{percent:.{percent_decimals(percent)}f}%"
 
 
 def _time(ns: Interval | None, between: str = " ") -> str:

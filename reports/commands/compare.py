@@ -22,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--html", action="store_true", help="the page, as is the default")
     shown.add_argument("--markdown", action="store_true", help="Markdown for a pull request instead of the page")
+    terminal = "`python -m harness compare` prints to the terminal and JSON; with nox: without --html and --markdown"
+    request.refuse(parser, ("--json", "--all"), terminal)
     where = "default: reports/compare-<base id>-<new id>.html beside the new run; Markdown: stdout"
     parser.add_argument("--output", metavar="FILE", help=where)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from harness.model import Run
 from reports import format as fmt
+from reports.facts import device_name
 
 SHORT_HASH = 7
 """Characters of a commit in a label."""
@@ -40,13 +41,6 @@ def columns(runs: Sequence[Run]) -> tuple[Column, ...]:
         if len(set(labels)) == len(runs):
             break
     return tuple(Column(run=run, label=label) for run, label in zip(runs, labels, strict=True))
-
-
-def device_name(run: Run) -> str:
-    """The GPU, or the CPU of a run without one."""
-    env = run.environment
-    found = env.get("cpu_name") if run.options.device_type == "cpu" else env.get("gpu_name")
-    return fmt.name(str(found or env.get("device_name") or f"an unknown device ({run.options.device})"))
 
 
 def _facts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:

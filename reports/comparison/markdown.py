@@ -10,12 +10,13 @@ from harness.comparison.boards import allowance
 from harness.comparison.records import CaseChange, Change, Comparison
 from harness.comparison.request import Compared
 from reports import format as fmt
-from reports.comparison.columns import columns, device_name
+from reports.comparison.columns import columns
 from reports.comparison.environment import attribution, environment_table
 from reports.comparison.heat_map import attention, cell
 from reports.comparison.scope import cut_short, exit_line
 from reports.comparison.summary import counts_table, takeaway
 from reports.comparison.words import limit, signed, time_in_words, way
+from reports.facts import device_name
 from reports.tables import Cell, Table, number, table, text
 
 MOST_BYTES = 65_536

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from harness.comparison.request import Compared
 from reports import format as fmt
-from reports.comparison.columns import Column, columns, device_name
+from reports.comparison.columns import Column, columns
 from reports.comparison.details import details
 from reports.comparison.environment import attribution, environment_table, what_else
 from reports.comparison.heat_map import BY_PROBLEM, ORDERS, WORDS, HeatMap, heat_map
 from reports.comparison.scope import cut_short, exit_line, selection
 from reports.comparison.summary import counts_table, takeaway
 from reports.comparison.words import MEANINGS, SIGNS, notes
+from reports.facts import device_name
 from reports.page import render_page, template_text
 from reports.tables import Table
 
