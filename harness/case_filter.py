@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from harness.errors import CommandError, Exit
 from harness.model import Case
-from harness.problems import parse_shapes
+from harness.problems import SHAPE, parse_shapes, shape_text
 from harness.words import visible
 
-OPTIONS = {"kernel": "NAME", "shape": "MxK", "timer": "NAME"}
+OPTIONS = {"kernel": "NAME", "shape": SHAPE, "timer": "NAME"}
 """And what each takes."""
 
 
@@ -29,8 +29,8 @@ class CaseFilter:
     kernels: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
     """As typed."""
-    labels: frozenset[str] = frozenset()
-    """Of the problems that the shapes name."""
+    problems: frozenset[str] = frozenset()
+    """Which the shapes name, as `shape_text` does: another layout is another problem, whatever the dtype."""
     timers: tuple[str, ...] = ()
 
     @classmethod
@@ -43,7 +43,7 @@ class CaseFilter:
         return cls(
             kernels=tuple(options.kernel),
             shapes=tuple(options.shape),
-            labels=frozenset(problem.label for problem in parse_shapes(options.shape)),
+            problems=frozenset(map(shape_text, parse_shapes(options.shape))),
             timers=tuple(options.timer),
         )
 
@@ -52,7 +52,7 @@ class CaseFilter:
         return (
             (not self.kernels or case.kernel in self.kernels)
             and (not self.timers or case.timer in self.timers)
-            and (not self.labels or case.problem.label in self.labels)
+            and (not self.problems or shape_text(case.problem) in self.problems)
         )
 
     def check(self, cases: Iterable[Case]) -> None:

@@ -9,6 +9,7 @@ Three checks, each of which catches what the others let through (`Probe`s below)
   A new approach to probabilistic rounding error analysis (SISC 41(5), 2019); the constant was found by trying: one
   addition after the other, the worst order, went beyond 4 in about one row of 10⁷ at k = 128.
 
+A lies as the problem says in every one of them, with NaN in the gaps: a kernel that takes it to lie otherwise is wrong.
 Each bound launch runs several times, over a y of NaN and at last over a finite one; afterwards the guards around y, A
 and x, and A and x themselves, are as they were.
 """
@@ -20,8 +21,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.model import Kernel, Launch, Operands, Problem, Role, Verdict, Word
-from harness.problems import Guarded, OperandSets, touched
+from harness.model import Kernel, Launch, Layout, Operands, Problem, Role, Verdict, Word
+from harness.problems import PACKED, Guarded, OperandSets, touched
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -155,10 +156,10 @@ class Gate:
         fault = self._run(kernel, probe)
         if fault is None and bool(self._y.values.isnan().any()):
             fault = "left y unwritten"
-        for name, tensor in (("A", probe.a.values), ("x", probe.x.values)):
-            flat = tensor.view(-1)
-            for index in self._tried(flat.numel()):
-                if fault is None and not self._reads(kernel, probe, flat, index):
+        for name, tensor in (("A", probe.a.values[0]), ("x", probe.x.values[0])):
+            for index in self._tried(tensor.numel()):
+                row, column = divmod(index, tensor.shape[1])
+                if fault is None and not self._reads(kernel, probe, tensor[row, column]):
                     fault = f"does not read element {index} of {name}"
         return PASSED if fault is None else Verdict(word=Word.WRONG, reason=fault)
 
@@ -170,12 +171,12 @@ class Gate:
         drawn = torch.randint(elements, (READ_TRIES,), generator=generator).tolist()
         return sorted({0, elements - 1, *drawn})
 
-    def _reads(self, kernel: Kernel, probe: Probe, flat: Tensor, index: int) -> bool:
-        kept = flat[index].clone()
-        flat[index] = float("nan")
+    def _reads(self, kernel: Kernel, probe: Probe, element: Tensor) -> bool:
+        kept = element.clone()
+        element.fill_(float("nan"))
         self._y.values.zero_()
         kernel.bind(self._operands(probe))()
-        flat[index] = kept
+        element.copy_(kept)
         return bool(self._y.values.isnan().any())
 
     def _check_floor(self, kernel: Kernel) -> Verdict:
@@ -193,8 +194,12 @@ class Gate:
     def _operands(self, probe: Probe) -> Operands:
         return Operands(a=probe.a.values[0], x=probe.x.values[0], y=self._y.values[0])
 
-    def _guarded(self, rows: int, columns: int) -> Guarded:
-        return Guarded(count=1, rows=rows, columns=columns, dtype=self.problem.dtype, device=self._device)
+    def _like_a(self) -> Guarded:
+        return self._guarded(self.problem.m, self.problem.k, self.problem.layout)
+
+    def _guarded(self, rows: int, columns: int, layout: Layout = PACKED) -> Guarded:
+        dtype = self.problem.dtype
+        return Guarded(count=1, rows=rows, columns=columns, dtype=dtype, device=self._device, layout=layout)
 
     def _make_probes(self) -> Iterator[Probe]:
         import torch
@@ -211,7 +216,7 @@ class Gate:
             yield Probe(name=f"one-hot x at {column}", a=random.a, x=one, expected=a[:, column : column + 1].clone())
         picks = torch.randint(k, (m,), device=self._device, generator=generator)
         picks[0], picks[-1] = 0, k - 1
-        rows = self._guarded(m, k)
+        rows = self._like_a()
         rows.values.zero_()
         rows.values[0].scatter_(1, picks.unsqueeze(1), 1.0)
         yield Probe(name="one-hot rows of A", a=rows, x=random.x, expected=x[picks])
@@ -220,9 +225,9 @@ class Gate:
 
     def _integers(self, random: OperandSets) -> Probe:
         """Non-zero integers with Σ|a·x| ≤ 2²⁴ in every row, and row 0 of one sign and above 2²³."""
-        m, k = self.problem.m, self.problem.k
+        k = self.problem.k
         largest = max(1, math.isqrt(EXACT_LIMIT // k))
-        a, x = self._guarded(m, k), self._guarded(k, 1)
+        a, x = self._like_a(), self._guarded(k, 1)
         for guarded, normal in ((a, random.a), (x, random.x)):
             size = guarded.values.copy_(normal.values).abs_()
             size.mul_(largest / 2).floor_().add_(1).clamp_(max=largest).copysign_(normal.values)

@@ -17,7 +17,10 @@ def flops(problem: Problem) -> int:
 
 
 def least_bytes(problem: Problem) -> int:
-    """Fewest bytes that must move: A and x read once, y written once, (m·k + k·n + m·n)·s."""
+    """Fewest bytes that must move: A and x read once, y written once, (m·k + k·n + m·n)·s.
+
+    However A lies in memory: what is between its rows need not be read.
+    """
     elements = problem.m * problem.k + problem.k * problem.n + problem.m * problem.n
     return elements * ITEM_BYTES[problem.dtype]
 

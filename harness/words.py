@@ -7,7 +7,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # so that an error can be shown where a package of the records is missing
-    from harness.model import Problem
+    from harness.model import Layout, Problem
 
 THIN = "\N{NARROW NO-BREAK SPACE}"
 """Between digits in groups of three."""
@@ -47,10 +47,15 @@ def problem_in_words(problem: Problem) -> str:
     layout = problem.layout
     extras = [visible(problem.dtype)] if problem.dtype != "float32" else []
     extras += [f"{visible(layout.order)}-major"] if layout.order != "row" else []
-    extras += [f"row stride {layout.row_stride}"] if layout.row_stride is not None else []
+    extras += [f"{line_name(layout)} stride {layout.row_stride}"] if layout.row_stride is not None else []
     extras += [f"first element {layout.first_element}"] if layout.first_element else []
     extras += [f"seed {problem.seed}"] if problem.seed else []
     return ", ".join([problem.label.replace("x", "×"), *extras])
+
+
+def line_name(layout: Layout) -> str:
+    """What neighbours in memory are to A: a row, or where its order is col a column."""
+    return "column" if layout.order == "col" else "row"
 
 
 def visible(text: str, longest: int = LONGEST_NAME) -> str:

@@ -247,5 +247,7 @@ def _where(f: Figures, rows: list[Row]) -> str:
             by_problem[fmt.problem(row.problem)].append(row.way)
     if all(len(ways) == len(f.ways) for ways in by_problem.values()):
         every = len(by_problem) == len(f.problems) > 1
-        return f"all {len(f.problems)} problems" if every else ", ".join(by_problem)
-    return ", ".join(f"{name} ({' · '.join(way.label for way in ways)})" for name, ways in by_problem.items())
+        return f"all {len(f.problems)} problems" if every else fmt.separator(by_problem).join(by_problem)
+    return fmt.separator(by_problem).join(
+        f"{name} ({' · '.join(way.label for way in ways)})" for name, ways in by_problem.items()
+    )

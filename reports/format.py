@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import datetime
 
 from harness.model import Problem
@@ -205,7 +206,12 @@ def out_of(part: int, whole: int, one: str) -> str:
 
 def listing(parts: list[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+    return parts[0] if len(parts) == 1 else f"{separator(parts).join(parts[:-1])} and {parts[-1]}" if parts else ""
+
+
+def separator(parts: Iterable[str]) -> str:
+    """What keeps `parts` apart in a line: a semicolon where one has a comma of its own."""
+    return "; " if any(", " in part for part in parts) else ", "
 
 
 def name(text: str) -> str:

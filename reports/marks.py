@@ -17,6 +17,12 @@ COLOURS = 7
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 """With colour, so that nobody needs to see colour; 7 and 6 share no factor, so 42 kernels differ."""
 
+BREAK = ", "
+"""Between the parts of a problem's name; at an axis each has a line of its own, so that none is cut off."""
+
+LABEL_PX = 15
+"""Height of such a line."""
+
 ROW_PX = 13
 """Height of one kernel's line in a plot by problem."""
 
@@ -91,7 +97,8 @@ def dots(rows: Sequence[dict[str, Any]], marks: dict[str, Mark], axis: Axis) -> 
         layers.insert(0, base.mark_rule(strokeWidth=1.6, opacity=0.75).encode(x=alt.X("low:Q"), x2="high:Q"))
     if axis.reference is not None:
         layers = [*_reference(axis), *layers]
-    height = max(60, len(problems) * (len(kernels) * ROW_PX + 14))
+    deepest = max(len(problem.split(BREAK)) for problem in problems)
+    height = max(60, len(problems) * max(len(kernels) * ROW_PX + 14, deepest * LABEL_PX))
     return finish(alt.layer(*layers).properties(width="container", height=height))
 
 
@@ -119,7 +126,11 @@ def _reference(axis: Axis) -> list[alt.Chart]:
 
 
 def _bands(problems: list[str]) -> alt.Y:
-    axis = alt.Axis(title=None, grid=True, gridColor=GRID, bandPosition=0, domain=False, labelPadding=8, labelLimit=120)
+    lines = f"split(datum.label, '{BREAK}')"
+    axis = alt.Axis(
+        title=None, grid=True, gridColor=GRID, bandPosition=0, domain=False, labelPadding=8, labelLimit=120,
+        labelExpr=lines, labelLineHeight=LABEL_PX, labelOffset=alt.expr(f"(1 - length({lines})) * {LABEL_PX / 2}"),
+    )  # fmt: skip
     return alt.Y("problem:N", sort=None, scale=alt.Scale(domain=problems, paddingInner=0, paddingOuter=0), axis=axis)
 
 

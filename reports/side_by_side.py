@@ -11,7 +11,7 @@ from harness.timing import Purpose, timers
 from harness.words import significant
 from reports import format as fmt
 from reports.figures import BASELINE, Figures, Row, Way, purpose_of
-from reports.launch_rate import REFERENCE_SHAPES
+from reports.launch_rate import REFERENCE_PROBLEMS
 from reports.tables import Cell, Table, number, table, text
 
 NO_RATIO = (
@@ -69,8 +69,8 @@ def ways(f: Figures) -> tuple[Way, ...]:
 
 
 def ordered_problems(f: Figures) -> tuple[Problem, ...]:
-    """The reference's first shape leads where it is, since timers differ most on short kernels."""
-    return tuple(sorted(f.problems, key=lambda p: (p.m, p.k) != REFERENCE_SHAPES[0]))
+    """The reference's first problem leads where it is, since timers differ most on short kernels."""
+    return tuple(sorted(f.problems, key=lambda p: p != REFERENCE_PROBLEMS[0]))
 
 
 def seconds_a_case(f: Figures, timer: str) -> float | None:

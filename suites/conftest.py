@@ -34,6 +34,8 @@ BENCH = pytest.StashKey[Bench]()
 SELECTION = pytest.StashKey[suite_options.Selection]()
 CODES = pytest.StashKey[list[Exit]]()
 """What the exit code is the highest of, beside what pytest's own status means."""
+REFUSED = pytest.StashKey[CommandError]()
+"""Why a suite's problems cannot be measured as asked."""
 RUN_FOLDER = pytest.StashKey[Path]()
 
 
@@ -58,12 +60,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test a case."""
     if "case" in metafunc.fixturenames:
-        cases = metafunc.config.stash[SELECTION].cases(metafunc.module.PROBLEMS)
+        try:
+            cases = metafunc.config.stash[SELECTION].cases(metafunc.module.PROBLEMS)
+        except CommandError as error:
+            cases = []
+            metafunc.config.stash[REFUSED] = error  # raised here it would be a traceback
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Every case reads the device clock, and pytest-benchmark groups it with the cases it may be compared with."""
+    if REFUSED in config.stash:
+        _end(config, config.stash[REFUSED])
     for item in items:
         case = _case_of(item)
         if case is not None:

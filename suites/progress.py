@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from harness.model import Measurement, Word
+from harness.problems import shape_text
 from harness.stats import summarize
 
 MARKS = {Word.PASSED: "[green]✓[/]", Word.UNSUPPORTED: "[dim]–[/]", Word.NOT_MEASURED: "[yellow]![/]"}
@@ -70,7 +71,7 @@ class Progress:
 
     def _line(self, measurement: Measurement) -> str:
         case, verdict = measurement.case, measurement.verdict
-        what = escape(f"{case.problem.label:>12}  {case.timer:8} {case.cache:4}  {case.kernel:18}")
+        what = escape(f"{shape_text(case.problem):>12}  {case.timer:8} {case.cache:4}  {case.kernel:18}")
         start = f"[dim]{self._done:>4}/{self._total}[/] {MARKS.get(verdict.word, '[red]✗[/]')} {what}"
         summary = summarize(measurement)
         if summary is None:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.case_filter import CaseFilter, add_arguments
 from harness.errors import CommandError, Exit
-from harness.model import Cache, Case, Problem, Role
+from harness.model import Cache, Case, Layout, Problem, Role
 
 
 def case(kernel: str, m: int = 64, timer: str = "graph") -> Case:
@@ -56,6 +56,34 @@ def test_what_no_case_has(arguments: list[str], line: str) -> None:
         asked(*arguments).check(ALL)
     assert (str(error.value), error.value.code) == (line, Exit.USAGE)
     asked(*arguments).check([])
+
+
+VIEWS = [
+    Case(kernel="a", role=Role.GEMV, problem=Problem(m=64, k=64, layout=layout), timer="graph", cache=Cache.COLD)
+    for layout in (Layout(), Layout(order="col"), Layout(first_element=1), Layout(row_stride=70))
+]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "wanted"),
+    [
+        (["64x64"], VIEWS[:1]),
+        (["64x64:col"], VIEWS[1:2]),
+        (["64x64:first=1", "64x64:row_stride=70"], VIEWS[2:]),
+        (["64x64:row_stride=64"], VIEWS[:1]),
+    ],
+)
+def test_another_layout_is_another_problem(shapes: list[str], wanted: list[Case]) -> None:
+    """The same words as a bench is asked with."""
+    shown = asked(*(word for shape in shapes for word in ("--shape", shape)))
+    assert [each for each in VIEWS if shown.wants(each)] == wanted
+    shown.check(VIEWS)
+
+
+def test_a_layout_that_no_case_has() -> None:
+    """Though there are cases of its sizes."""
+    with pytest.raises(CommandError, match="--shape 64x64:first=2: none of the 4 cases in these runs"):
+        asked("--shape", "64x64:first=2").check(VIEWS)
 
 
 def test_a_shape_that_is_none() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from harness.model import Problem
 from harness.ncu import output, target
 from harness.ncu import tool as ncu
 from harness.ncu.output import METRICS
+from harness.problems import parse_shape
 from kernels import registry
 from tests.fake_ncu import CUBLAS, NONE_PROFILED, PERMISSION, WELL, calls, fake, log
 
@@ -27,6 +29,14 @@ def failure(tool: str, **options: float) -> CommandError:
         ncu.profile(tool, TARGET, **options)
     assert "\n" not in str(caught.value)
     return caught.value
+
+
+def test_a_view_is_profiled_as_a_view() -> None:
+    """The process under ncu is told its layout, and so is whoever reads an error of it."""
+    view = replace(TARGET, problem=parse_shape("64x48:col:row_stride=70:first=1"))
+    shape = view.command()[view.command().index("--shape") + 1]
+    assert parse_shape(shape) == view.problem
+    assert str(view) == f"torch.matmul on {shape}"
 
 
 def test_numbers_are_read_by_name_and_without_their_commas(tmp_path: Path) -> None:

@@ -1,20 +1,21 @@
-"""harness.problems: shapes in words, guards that notice, operands that refresh exactly, and how many of them."""
+"""harness.problems: shapes as they are typed, the memory that they take, and how many operand sets they need."""
 
 from __future__ import annotations
 
 import pytest
-import torch
 
+from harness.errors import CommandError, Exit
 from harness.model import Cache, Layout, Problem
 from harness.problems import (
     GUARD_ELEMENTS,
-    HOT_APART,
     HOT_PLACEMENTS,
-    Guarded,
     OperandSets,
     allocation_bytes,
+    laid_out,
     parse_shape,
+    parse_shapes,
     sets_for,
+    shape_text,
     why_never_cold,
     why_never_hot,
 )
@@ -51,200 +52,76 @@ def test_what_is_no_shape(text: str) -> None:
     )
 
 
-def guarded(dtype: str = "float32", rows: int = 3, columns: int = 5) -> Guarded:
-    """Two entries of random values."""
-    made = Guarded(count=2, rows=rows, columns=columns, dtype=dtype, device="cpu")
-    made.randomize(torch.Generator().manual_seed(1))
-    return made
+VIEWS = {
+    "64x48": Layout(),
+    "64x48:col": Layout(order="col"),
+    "64x48:row_stride=50": Layout(row_stride=50),
+    "64x48:first=1": Layout(first_element=1),
+    "64x48:col:row_stride=65:first=3": Layout(order="col", row_stride=65, first_element=3),
+}
 
 
-@pytest.mark.parametrize("columns", [1, 5, 64, 100])
-def test_guarded_values_are_packed_and_aligned(columns: int) -> None:
-    """Each entry is contiguous and starts at a multiple of 256 bytes from the first guard, as fresh allocations do."""
-    made = guarded(columns=columns)
-    for entry in made.values:
-        assert entry.is_contiguous()
-        assert entry.shape == (3, columns)
-        assert entry.storage_offset() * 4 % 256 == 0
+@pytest.mark.parametrize(("text", "layout"), VIEWS.items())
+def test_shapes_with_a_layout(text: str, layout: Layout) -> None:
+    """Behind the sizes; what is written back is what was read, so that it can be passed on."""
+    problem = parse_shape(text)
+    assert problem == Problem(m=64, k=48, layout=layout)
+    assert shape_text(problem) == text
 
 
-@pytest.mark.parametrize("columns", [1, 5, 64, 100])
-def test_guarded_has_guards_on_both_sides(columns: int) -> None:
-    """At least 64 NaNs before and behind each entry, and none inside."""
-    made = guarded(columns=columns)
-    flat = made.values.as_strided((made.values.untyped_storage().nbytes() // 4,), (1,), 0)
-    for entry in made.values:
-        first, behind = entry.storage_offset(), entry.storage_offset() + entry.numel()
-        assert flat[first - GUARD_ELEMENTS : first].isnan().all()
-        assert flat[behind : behind + GUARD_ELEMENTS].isnan().all()
-        assert not entry.isnan().any()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize(("entry", "offset"), [(0, -1), (0, -GUARD_ELEMENTS), (0, 15), (1, -1), (1, 15 + 48)])
-def test_a_written_guard_is_noticed(dtype: str, entry: int, offset: int) -> None:
-    """One element, right beside the values or as far as the guard goes."""
-    made = guarded(dtype)
-    assert made.intact()
-    made.values.as_strided((1,), (1,), made.values[entry].storage_offset() + offset).fill_(0.0)
-    assert not made.intact()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_the_checksum_notices_any_bit(dtype: str) -> None:
-    """The least change of one value, its sign, and a guard's NaN turned into another NaN."""
-    made = guarded(dtype)
-    words = made.values[1].view(torch.int32 if dtype == "float32" else torch.int16)
-    before = made.checksum()
-    for flip in (1, -(2 ** (words.element_size() * 8 - 1))):
-        words[2, 4] ^= flip
-        assert made.checksum() != before
-        words[2, 4] ^= flip
-    assert made.checksum() == before
-    guard = made.values.as_strided((1,), (1,), made.values.storage_offset() - 1)
-    guard.view(words.dtype).bitwise_xor_(1)
-    assert made.intact()
-    assert made.checksum() != before
-
-
-def test_poison_is_everywhere() -> None:
-    """Values and guards."""
-    made = guarded()
-    made.poison()
-    assert made.values.isnan().all()
-    assert made.intact()
-
-
-def sets(count: int = 3, **problem: object) -> OperandSets:
-    return OperandSets(Problem(**{"m": 4, "k": 6, **problem}), "cpu", count)  # type: ignore[arg-type]
-
-
-def test_operands_are_random_by_the_seed() -> None:
-    """The same seed gives the same bits, another seed others; sets differ; y is NaN."""
-    one, same, other = sets(), sets(), sets(seed=1)
-    assert torch.equal(one.a.values, same.a.values)
-    assert torch.equal(one.x.values, same.x.values)
-    assert not torch.equal(one.a.values, other.a.values)
-    assert not torch.equal(one.a.values[0], one.a.values[1])
-    assert one.y.values.isnan().all()
-
-
-def test_operands_use_the_whole_mantissa() -> None:
-    """Otherwise operands rounded to TF32 or half would not show: none of 24 values survives the rounding."""
-    a = sets(1).a.values[0]
-    assert (a.half().float() != a).all()
-
-
-def test_operands_have_the_shapes_of_the_problem() -> None:
-    """(m, k), (k, n), (m, n), one of each a set."""
-    shapes = [(o.a.shape, o.x.shape, o.y.shape) for o in sets(3, n=2).operands()]
-    assert shapes == [((4, 6), (6, 2), (4, 2))] * 3
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_refresh_is_exact(dtype: str) -> None:
-    """Values times −2, then back to the first bits, and so on; the result must be 4 and 1 times the first one."""
-    made = sets(2, dtype=dtype)
-    a, x = made.a.values.clone(), made.x.values.clone()
-    for _ in range(3):
-        assert made.refresh() == 4.0
-        assert torch.equal(made.a.values, a * -2)
-        assert torch.equal(made.x.values, x * -2)
-        assert made.refresh() == 1.0
-        assert torch.equal(made.a.values, a)
-        assert torch.equal(made.x.values, x)
-    assert made.damage() is None
-
-
-def test_refresh_gives_exactly_four_times_the_result() -> None:
-    """In any order of summation: a power of two changes no rounding."""
-    made = sets(1)
-    operands = made.operands()[0]
-    first = operands.a @ operands.x
-    made.refresh()
-    assert torch.equal(operands.a @ operands.x, 4 * first)
-
-
-def test_refresh_writes_where_the_operands_are() -> None:
-    """A graph that was captured before holds these addresses; every y is NaN again."""
-    made = sets()
-    operands = made.operands()
-    for each in operands:
-        each.y.fill_(1.0)
-    addresses = [(o.a.data_ptr(), o.x.data_ptr(), o.y.data_ptr()) for o in operands]
-    before = operands[2].a.clone()
-    made.refresh()
-    assert [(o.a.data_ptr(), o.x.data_ptr(), o.y.data_ptr()) for o in made.operands()] == addresses
-    assert torch.equal(operands[2].a, before * -2)
-    assert all(each.y.isnan().all() for each in operands)
-
-
-def test_sets_apart_lie_on_other_pages() -> None:
-    """Further than 2 MiB from each other, at other places of a page, still aligned; the values are the same."""
-    problem, page = Problem(m=4, k=6), 2**21
-    near, far = OperandSets(problem, "cpu", 3), OperandSets(problem, "cpu", 3, apart=HOT_APART)
-    for name in ("a", "x", "y"):
-        first, second, third = (getattr(each, name).storage_offset() * 4 for each in far.operands())
-        assert second - first == third - second >= page
-        assert len({offset % page for offset in (first, second, third)}) == 3
-        assert all(offset % 256 == 0 for offset in (first, second, third))
-    assert [getattr(near, name).values.shape for name in "axy"] == [getattr(far, name).values.shape for name in "axy"]
+def test_one_layout_has_one_name() -> None:
+    """Words in any order; a stride that leaves no gap is packed, of columns where they are what lies together."""
+    assert parse_shape("64x48:first=3:row_stride=65:col") == parse_shape("64x48:col:row_stride=65:first=3")
+    assert parse_shape("64x48:row_stride=48:first=0") == parse_shape("64x48")
+    assert parse_shape("64x48:col:row_stride=64") == parse_shape("64x48:col")
+    assert parse_shapes(["64x48", "64x48:col", "64x48:row_stride=48"]) == [
+        Problem(m=64, k=48),
+        Problem(m=64, k=48, layout=Layout(order="col")),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("y", "wrote outside y"), ("a", "wrote outside A"), ("x", "wrote outside x")]
-)
-@pytest.mark.parametrize("offset", [GUARD_ELEMENTS + 30, HOT_APART // 2, HOT_APART])
-def test_what_lies_between_sets_apart_is_a_guard(name: str, words: str, offset: int) -> None:
-    """A write anywhere in it is noticed, also after a refresh."""
-    made = OperandSets(Problem(m=4, k=6), "cpu", 2, apart=HOT_APART)
-    assert made.damage() is None
-    made.refresh()
-    assert made.damage() is None
-    write(getattr(made.operands()[0], name), offset)
-    assert made.damage() == words
-
-
-def write(tensor: torch.Tensor, offset: int) -> None:
-    tensor.as_strided((1,), (1,), tensor.storage_offset() + offset).fill_(7.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "offset", "words"),
+    "words",
     [
-        ("y", -1, "wrote outside y"),
-        ("y", 4, "wrote outside y"),
-        ("a", -1, "wrote outside A"),
-        ("a", 24, "wrote outside A"),
-        ("x", 6, "wrote outside x"),
-        ("a", 23, "changed A or x"),
-        ("x", 0, "changed A or x"),
+        *("", "row", "column", "COL", "col:col", "first=1:first=2", "first=", "first=-1", "first=01", "first=1.5"),
+        *("row_stride", "row_stride=0", "row-stride=64", "stride=64", "col ", "first=99999999999999"),
     ],
 )
-@pytest.mark.parametrize("refreshed", [False, True])
-def test_damage_of_each_kind(name: str, offset: int, words: str, *, refreshed: bool) -> None:
-    """Before and after a refresh, in the last set."""
-    made = sets()
-    if refreshed:
-        made.refresh()
-    assert made.damage() is None
-    write(getattr(made.operands()[-1], name), offset)
-    assert made.damage() == words
+def test_what_is_no_layout_of_a_shape(words: str) -> None:
+    """One line: all that may stand there, and an example."""
+    with pytest.raises(ValueError, match="wanted behind MxK") as caught:
+        parse_shape(f"64x48:{words}:first=1" if words.endswith(" ") else f"64x48:{words}")
+    assert str(caught.value).endswith(
+        "wanted behind MxK only :col, :row_stride=N and :first=N, each at most once, N a whole number, such as "
+        "4096x4096:col:first=1"
+    )
 
 
-def test_writing_y_is_no_damage() -> None:
-    """That is what a kernel is for."""
-    made = sets()
-    for each in made.operands():
-        each.y.fill_(1.0)
-    assert made.damage() is None
+@pytest.mark.parametrize(
+    ("text", "found", "line", "wanted"),
+    [("64x48:row_stride=47", 47, "row", 48), ("64x48:col:row_stride=63:first=2", 63, "column", 64)],
+)
+def test_a_stride_that_is_too_short(text: str, found: int, line: str, wanted: int) -> None:
+    """Says whether of rows or columns, and how long they are; wrong usage."""
+    with pytest.raises(CommandError) as caught:
+        parse_shapes(["8x8", text])
+    assert caught.value.code is Exit.USAGE
+    assert (
+        str(caught.value) == f"{text}: found {found} elements from one {line} of A to the next, wanted {wanted} or more"
+    )
 
 
-@pytest.mark.parametrize("layout", [Layout(order="col"), Layout(row_stride=8), Layout(first_element=1)])
-def test_other_layouts_are_refused(layout: Layout) -> None:
-    """Never measured as something that they are not."""
-    with pytest.raises(ValueError, match="wanted packed row-major"):
-        sets(layout=layout)
+def test_a_layout_for_all() -> None:
+    """What a problem says itself stays; what it says otherwise is refused, never overruled."""
+    col = parse_shape("64x48:col")
+    assert laid_out(col) == laid_out(col, order="col") == col
+    assert laid_out(col, row_stride=70, first_element=1) == parse_shape("64x48:col:row_stride=70:first=1")
+    assert laid_out(parse_shape("64x48"), order="col", row_stride=64) == col
+    assert laid_out(parse_shape("64x48"), order="row") == parse_shape("64x48")
+    with pytest.raises(ValueError, match="64x48:col: says its own order, and row was asked for all; leave one of"):
+        laid_out(col, order="row")
+    with pytest.raises(ValueError, match="64x48:first=1: says its own first element, and 0 was asked for all"):
+        laid_out(parse_shape("64x48:first=1"), first_element=0)
 
 
 @pytest.mark.parametrize(
@@ -288,6 +165,46 @@ def test_allocation_is_no_more_than_foretold(m: int, k: int, dtype: str) -> None
     real = sum(part.values.untyped_storage().nbytes() for part in (made.a, made.x, made.y))
     foretold = allocation_bytes(made.problem, 3)
     assert real <= foretold <= real + 3 * 3 * 2 * GUARD_ELEMENTS * 4
+
+
+@pytest.mark.parametrize("shape", ["3x5:col", "3x5:row_stride=64", "300x5:row_stride=7:first=1", "3x500:col:first=100"])
+def test_allocation_with_gaps_is_no_more_than_foretold(shape: str) -> None:
+    """They take memory all the same."""
+    made = OperandSets(parse_shape(shape), "cpu", 3)
+    real = sum(part.values.untyped_storage().nbytes() for part in (made.a, made.x, made.y))
+    foretold = allocation_bytes(made.problem, 3)
+    assert real <= foretold <= real + 3 * 3 * 2 * GUARD_ELEMENTS * 4
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [
+        ("1024x128:row_stride=4096", 476),  # as packed: what is not read drives nothing out
+        ("4096x4096:row_stride=8192:first=1", 16),  # 134,250,496 bytes: 3.75 GB hold 27
+        ("32000x4096:row_stride=8192", 3),  # 1,048,720,384 bytes: 3.75 GB hold 3, where packed they hold 7
+        ("32000x4096:col", 7),
+    ],
+)
+def test_gaps_take_memory_and_cool_nothing(shape: str, wanted: int) -> None:
+    """By hand, as above."""
+    found = sets_for(parse_shape(shape), Cache.COLD, cache_bytes=H200_CACHE, memory_bytes=H200_MEMORY)
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("shape", "taken"),
+    [
+        ("4096x4096:col:first=1", 67_141_632),  # m·k + k + m elements, as packed
+        ("10000x1:row_stride=64", 1_320_004),  # a cache line of 128 bytes for each of 10000 elements; x, y
+        ("10000x1:row_stride=3", 160_004),  # closer than a line: the whole stretch
+        ("1000x64:row_stride=1000", 388_256),  # 256 bytes from anywhere in a line touch 3 of them; x, y: 4256
+        ("64x1000:col:row_stride=1000", 388_256),  # the same for columns
+    ],
+)
+def test_what_is_hot_fits_with_its_cache_lines(shape: str, taken: int) -> None:
+    """Elements far apart fill a cache that they would fit into side by side."""
+    assert why_never_hot(parse_shape(shape), 2 * taken) is None
+    assert why_never_hot(parse_shape(shape), 2 * (taken - 1)) is not None
 
 
 def test_a_problem_too_small_to_be_cold_says_so() -> None:

@@ -15,6 +15,7 @@ from harness.errors import CommandError, Exit, first_line
 from harness.export import benchmarks
 from harness.json_text import parsed
 from harness.model import Case, Measurement, Run
+from harness.problems import shape_text
 from harness.roofline import ITEM_BYTES, bandwidth_gb_per_s, flops, least_bytes
 from harness.stats import summarize
 from harness.timing import Purpose
@@ -92,7 +93,7 @@ def describe(measurement: Measurement) -> dict[str, Any]:
 
 def group_of(case: Case) -> str:
     """The group of the cases that a case may be compared with."""
-    return f"{case.problem.label} {case.timer} {case.cache}"
+    return f"{shape_text(case.problem)} {case.timer} {case.cache}"
 
 
 def _checked(kept: Path) -> str:

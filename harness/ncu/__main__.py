@@ -25,7 +25,7 @@ from harness.ncu.output import METRICS, ProfiledKernel
 from harness.ncu.table import CAPTION, LEAST_WIDTH, notes, table
 from harness.ncu.target import ways
 from harness.nvml import Nvml
-from harness.problems import parse_shapes
+from harness.problems import SHAPE, parse_shapes, shape_text
 from harness.roofline import least_bytes
 
 DEVICE = "cuda:0"
@@ -111,7 +111,7 @@ def _supported(kernel: Kernel, problem: Problem) -> bool:
     here = "cuda" in kernel.devices
     reason = kernel.unsupported(problem) if here else f"runs on {', '.join(kernel.devices)}, wanted cuda"
     if reason is not None:
-        sys.stdout.write(f"{kernel.name} on {problem.label}: not profiled: {reason}\n")
+        sys.stdout.write(f"{kernel.name} on {shape_text(problem)}: not profiled: {reason}\n")
     return reason is None
 
 
@@ -136,7 +136,7 @@ def _write(path: Path, profiles: Sequence[Profile]) -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([*names, *("ncu_duration_ns" if field == "duration_ns" else field for field in METRICS)])
             for profile in profiles:
-                known = [profile.kernel, profile.problem.label, least_bytes(profile.problem)]
+                known = [profile.kernel, shape_text(profile.problem), least_bytes(profile.problem)]
                 for each in profile.device_kernels:
                     shape = ("x".join(map(str, extents)) for extents in (each.grid, each.block))
                     writer.writerow([*known, each.name, *shape, *(getattr(each, field) for field in METRICS)])
@@ -154,7 +154,10 @@ def _parser() -> argparse.ArgumentParser:
         "--kernel", action="append", default=[], help="profile this kernel (repeatable; default: every GEMV kernel)"
     )
     parser.add_argument(
-        "--shape", action="append", default=[], help=f"on this problem, as MxK (repeatable; default: {DEFAULT_SHAPE})"
+        "--shape",
+        action="append",
+        default=[],
+        help=f"on this problem, as {SHAPE} (repeatable; default: {DEFAULT_SHAPE})",
     )
     parser.add_argument("--ncu", help="path of ncu (default: on PATH, else of the CUDA toolkit in CUDA_HOME)")
     parser.add_argument("--csv", type=Path, help="write every number into this file too")

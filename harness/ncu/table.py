@@ -9,6 +9,7 @@ from rich.table import Column, Table
 from harness.kernel_names import short_name
 from harness.model import Problem
 from harness.ncu.output import ProfiledKernel
+from harness.problems import shape_text
 from harness.roofline import least_bytes
 
 CAPTION = (
@@ -40,7 +41,7 @@ def table(problem: Problem, profiles: Iterable[tuple[str, Sequence[ProfiledKerne
     shown = Table(
         Column("kernel\n  device kernel", overflow="fold", min_width=16),
         *(Column(name, justify="right", no_wrap=True, vertical="bottom") for name in NUMBERS),
-        title=f"{problem.label}: {_bytes(least)} at least",
+        title=f"{shape_text(problem)}: {_bytes(least)} at least",
         title_justify="left",
         box=None,
         pad_edge=False,

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 
 from harness.model import Kernel, Launch
-from harness.problems import OperandSets, parse_shape
+from harness.problems import SHAPE, OperandSets, parse_shape
 
 STARTED, WARM, DONE = (f"harness.ncu.target: {word}" for word in ("started", "warm", "done"))
 """Lines on stdout: the process runs; the kernel has run once without ncu; all is over."""
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--registry", required=True, help="module with kernels() and load(device_type)")
     parser.add_argument("--device", required=True, help="as torch names it")
     parser.add_argument("--kernel", required=True, help="name of a kernel or variant")
-    parser.add_argument("--shape", required=True, help="MxK")
+    parser.add_argument("--shape", required=True, help=SHAPE)
     options = parser.parse_args(arguments)
     _say(STARTED)
     import torch

@@ -22,6 +22,7 @@ from harness.model import Problem
 from harness.ncu.output import METRICS, ProfiledKernel, parse
 from harness.ncu.target import DONE, STARTED, WARM
 from harness.pool import ROOT
+from harness.problems import shape_text
 
 INSTALL_PAGE = "https://developer.nvidia.com/nsight-compute"
 PERMISSION = "ERR_NVGPUCTRPERM"
@@ -45,14 +46,14 @@ class Target:
 
     def __str__(self) -> str:
         """For people."""
-        return f"{self.kernel} on {self.problem.label}"
+        return f"{self.kernel} on {shape_text(self.problem)}"
 
     def command(self) -> list[str]:
         """What ncu starts."""
         options = ["--registry", self.registry, "--device", self.device]
         return [
             *(sys.executable, "-m", "harness.ncu.target", *options),
-            *("--kernel", self.kernel, "--shape", self.problem.label),
+            *("--kernel", self.kernel, "--shape", shape_text(self.problem)),
         ]
 
 
