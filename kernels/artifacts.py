@@ -6,11 +6,10 @@ import dataclasses
 import os
 import shutil
 import subprocess
-import sysconfig
 from pathlib import Path
 
 from harness.model import BuildRecord, KernelResources
-from kernels import compiling, ptxas
+from kernels import compiling, ptxas, sass
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
@@ -106,12 +105,6 @@ def _disassemble(plan: compiling.Plan, work: Path, entry: Path, arch: str) -> No
 
 
 def _disassembler(plan: compiling.Plan) -> list[str] | None:
-    if plan.nvcc is None:
-        return None
-    wheels = Path(sysconfig.get_path("purelib"), "nvidia", "cu13", "bin")
-    places = (str(Path(plan.nvcc.path).parent), None, str(wheels))
-    for tool, option in (("nvdisasm", "-c"), ("cuobjdump", "-sass")):
-        for place in places:
-            if found := shutil.which(tool, path=place):
-                return [found, option]
-    return None
+    nvcc = None if plan.nvcc is None else plan.nvcc.path
+    tools = (("nvdisasm", "-c"), ("cuobjdump", "-sass"))
+    return next(([found, option] for tool, option in tools if (found := sass.find(tool, nvcc))), None)

@@ -122,7 +122,7 @@ def _snapshot(csrc: Path) -> dict[str, bytes]:
 
 def _of_target(plan: compiling.Plan, sources: dict[str, bytes]) -> dict[str, str]:
     """Hashes of the sources of this target and of every header."""
-    used = {*plan.kernel_sources, GLUE}
+    used = {*plan.kernel_sources, *GLUE}
     headers = (".h", ".cuh", ".hpp", ".inc")
     return {
         name: hashlib.sha256(content).hexdigest()

@@ -76,12 +76,12 @@ def run(plan: Plan, folder: Path) -> Compiled:
     """Compiles `folder`/src into `folder`/obj and links the library there; whether it failed is in the result."""
     started = time.monotonic()
     source_dir = folder / "src"
-    commands = [_compile_command(plan, name) for name in (*plan.kernel_sources, GLUE)]
+    names = [*plan.kernel_sources, *GLUE]
+    commands = [_compile_command(plan, name) for name in names]
     for name in plan.kernel_sources:
         (folder / "obj" / f"{Path(name).stem}.keep").mkdir(parents=True)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         results = list(pool.map(lambda command: _run(command, source_dir), commands))
-    names = [*plan.kernel_sources, GLUE]
     failed = next((name for name, (code, _) in zip(names, results, strict=True) if code != 0), None)
     if failed is None:
         commands.append(_link_command(plan))
@@ -138,11 +138,11 @@ def _compile_command(plan: Plan, name: str) -> list[str]:
         keep = ["--keep", "--keep-dir", f"../obj/{stem}.keep"]
         return [plan.nvcc.path, "-ccbin", plan.host.path, *codes, "-Xptxas", "-v", *keep, *output]
     torch = [f"-DTORCH_TARGET_VERSION={TORCH_TARGET_VERSION}", "-isystem", plan.torch.include_dir]
-    return [plan.host.path, *_CXX_FLAGS, *(torch if name == GLUE else []), *output]
+    return [plan.host.path, *_CXX_FLAGS, *(torch if name in GLUE else []), *output]
 
 
 def _link_command(plan: Plan) -> list[str]:
-    objects = [f"../obj/{Path(name).stem}.o" for name in (*plan.kernel_sources, GLUE)]
+    objects = [f"../obj/{Path(name).stem}.o" for name in (*plan.kernel_sources, *GLUE)]
     # Never -ltorch_cuda: the library must also link and load where torch is CPU-only.
     libraries = ["-L", plan.torch.library_dir, "-ltorch_cpu", "-ldl"]
     output = ["-shared", "-o", f"../obj/{plan.library}"]

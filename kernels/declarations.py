@@ -11,16 +11,20 @@ from harness.errors import CommandError, Exit
 from harness.model import Role
 
 CSRC = Path(__file__).parent / "csrc"
-GLUE = "op.cpp"
-"""The one source without a kernel: it is part of every library."""
+GLUE = ("op.cpp", "explain.cpp")
+"""The sources without a kernel: part of every library."""
 
-_ROLES = {"KERNEL": Role.GEMV, "LIMIT": Role.LIMIT, "FLOOR": Role.FLOOR}
-_ANY_MACRO = re.compile(r"^\s*SGEMV_(?:KERNEL|LIMIT|FLOOR)\b")
+_ROLES = {"KERNEL": Role.GEMV, "VARIANT": Role.GEMV, "LIMIT": Role.LIMIT, "FLOOR": Role.FLOOR}
+_ANY_MACRO = re.compile(r"^\s*SGEMV_(?:KERNEL|VARIANT|LIMIT|FLOOR)\b")
 _DECLARATION = re.compile(
-    r"^SGEMV_(?P<role>KERNEL|LIMIT|FLOOR)\((?P<name>[a-z]\w*), (?P<rule>K_ANY|K_MULTIPLE_OF|K_EQUAL_TO), "
-    r"(?P<k_value>[1-9]\d*), (?P<alignment>4|8|16|32), \"(?P<summary>[^\"\\]+)\"\) \{",
+    r"^SGEMV_(?P<role>KERNEL|VARIANT|LIMIT|FLOOR)\((?P<name>[a-z]\w*), "
+    r"(?P<rule>K_ANY|K_MULTIPLE_OF|K_EQUAL_TO|K_AT_MOST), (?P<k_value>[1-9]\d*), "
+    r"(?P<layout>PACKED|ROWS|COLUMNS|ROWS_OR_COLUMNS), (?P<alignment>4|8|16|32), \"(?P<summary>[^\"\\]+)\"\) \{",
 )
-_FORM = 'SGEMV_KERNEL(name, K_ANY | K_MULTIPLE_OF | K_EQUAL_TO, value, alignment in bytes, "summary") {'
+_FORM = (
+    "SGEMV_KERNEL(name, K_ANY | K_MULTIPLE_OF | K_EQUAL_TO | K_AT_MOST, value, "
+    'PACKED | ROWS | COLUMNS | ROWS_OR_COLUMNS, alignment in bytes, "summary") {'
+)
 _RULES = (
     "at the start of a line, one space after each comma, lower-case name, value from 1, alignment 4, 8, 16 or 32, "
     "summary in double quotes"
@@ -41,13 +45,17 @@ class Declaration:
     name: str
     """Of the op: `torch.ops.sgemv.<name>`."""
     role: Role
-    """By the macro: SGEMV_KERNEL, SGEMV_LIMIT or SGEMV_FLOOR."""
+    """By the macro: SGEMV_KERNEL, SGEMV_VARIANT, SGEMV_LIMIT or SGEMV_FLOOR."""
+    variant: bool
+    """SGEMV_VARIANT: one of those that `sgemv` chooses among, measured only when asked for by name."""
     device_type: str
     """`cuda` for a .cu file, `cpu` for a .cpp file."""
     k_rule: str
-    """`K_ANY`, `K_MULTIPLE_OF` or `K_EQUAL_TO`."""
+    """`K_ANY`, `K_MULTIPLE_OF`, `K_EQUAL_TO` or `K_AT_MOST`."""
     k_value: int
     """The rule's number; without meaning for `K_ANY`."""
+    layout: str
+    """Of A, x and y: `PACKED`, `ROWS`, `COLUMNS` or `ROWS_OR_COLUMNS`, as csrc/op.h says."""
     alignment_bytes: int
     """Of the first element of A and of x."""
     summary: str
@@ -61,13 +69,15 @@ class Declaration:
             return f"K={k} is not a multiple of {self.k_value}"
         if self.k_rule == "K_EQUAL_TO" and k != self.k_value:
             return f"K={k} is not {self.k_value}"
+        if self.k_rule == "K_AT_MOST" and k > self.k_value:
+            return f"K={k} is more than {self.k_value}"
         return None
 
 
 def kernel_sources(csrc: Path, target: str) -> list[Path]:
     """The sources of `target` ("cuda" or "cpu") that declare kernels, sorted by name."""
     pattern = "*.cu" if target == "cuda" else "*.cpp"
-    return sorted(path for path in csrc.glob(pattern) if path.name != GLUE)
+    return sorted(path for path in csrc.glob(pattern) if path.name not in GLUE)
 
 
 def parse(path: Path) -> list[Declaration]:
@@ -87,9 +97,11 @@ def parse(path: Path) -> list[Declaration]:
             Declaration(
                 name=match["name"],
                 role=_ROLES[match["role"]],
+                variant=match["role"] == "VARIANT",
                 device_type="cuda" if path.suffix == ".cu" else "cpu",
                 k_rule=match["rule"],
                 k_value=int(match["k_value"]),
+                layout=match["layout"],
                 alignment_bytes=int(match["alignment"]),
                 summary=match["summary"],
                 where=f"{path}:{number}",

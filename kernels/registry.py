@@ -14,6 +14,10 @@ from harness.model import Kernel, Launch, Operands, Problem, Role
 from kernels import ops
 from kernels.build import Built, build
 from kernels.declarations import CSRC, Declaration, DeclarationError, declarations
+from kernels.explain import choose
+
+CHOOSER = "sgemv"
+"""The declared kernel that picks among others, by the rule of csrc/rule.h."""
 
 FLOAT32_BYTES = 4
 
@@ -100,6 +104,8 @@ def _declared_kernel(declaration: Declaration) -> Kernel:
         bind=_binder([declaration]),
         devices=(declaration.device_type,),
         unsupported=_contract(declaration),
+        choose=choose if declaration.name == CHOOSER else None,
+        by_name_only=declaration.variant,
     )
 
 
@@ -169,7 +175,7 @@ def _contract(declaration: Declaration) -> Callable[[Problem], str | None]:
             return f"dtype is {problem.dtype}, wanted float32"
         return (
             _not_a_vector(problem)
-            or _not_packed(problem)
+            or _other_layout(problem, declaration.layout)
             or declaration.k_problem(problem.k)
             or _misaligned(problem, declaration.alignment_bytes)
         )
@@ -181,11 +187,14 @@ def _not_a_vector(problem: Problem) -> str | None:
     return f"n={problem.n} columns of x, wanted 1" if problem.n != 1 else None
 
 
-def _not_packed(problem: Problem) -> str | None:
+_ORDERS = {"PACKED": ("row",), "ROWS": ("row",), "COLUMNS": ("col",), "ROWS_OR_COLUMNS": ("row", "col")}
+
+
+def _other_layout(problem: Problem, taken: str) -> str | None:
     layout = problem.layout
-    if layout.order != "row":
-        return f"A's order is {layout.order!r}, wanted 'row'"
-    if layout.row_stride not in (None, problem.k):
+    if layout.order not in _ORDERS[taken]:
+        return f"A's order is {layout.order!r}, wanted {_ORDERS[taken][0]!r}"
+    if taken == "PACKED" and layout.row_stride not in (None, problem.k):
         return f"A's row stride is {layout.row_stride}, wanted {problem.k} (packed)"
     return None
 

@@ -17,10 +17,11 @@ from harness.model import BuildRecord
 from kernels import artifacts, cli
 from kernels import build as module
 from kernels.build import BuildError, build
+from kernels.declarations import GLUE
 from tests.built import library
 
 ROOT = Path(module.__file__).parents[1]
-SOURCE = '#include "op.h"\nSGEMV_KERNEL(mine, K_ANY, 1, 4, "mine") {}\n'
+SOURCE = '#include "op.h"\nSGEMV_KERNEL(mine, K_ANY, 1, PACKED, 4, "mine") {}\n'
 
 FAKE_GXX = """\
 #!/bin/sh
@@ -30,8 +31,8 @@ echo "$@" >> "$FAKE_CALLS"
 while [ $# -gt 1 ]; do [ "$1" = -o ] && echo "$FAKE_CALLS" > "$2"; shift; done
 exit 0
 """
-CALLS_A_BUILD = 3
-"""Kernel, glue, link."""
+CALLS_A_BUILD = 4
+"""Kernel, two of glue, link."""
 
 
 class Bench:
@@ -43,7 +44,8 @@ class Bench:
         self.calls_file = folder / "calls"
         self.csrc.mkdir()
         (self.csrc / "mine.cpp").write_text(SOURCE)
-        (self.csrc / "op.cpp").write_text("// glue\n")
+        for glue in GLUE:
+            (self.csrc / glue).write_text("// glue\n")
         (self.csrc / "op.h").write_text("// header\n")
         executable(folder / "g++", FAKE_GXX)
         monkeypatch.setenv("CXX", str(folder / "g++"))
@@ -90,7 +92,7 @@ def test_a_second_build_is_a_cache_hit(bench: Bench) -> None:
     assert not bench.leftovers()
 
 
-@pytest.mark.parametrize("name", ["mine.cpp", "op.cpp", "op.h"])
+@pytest.mark.parametrize("name", ["mine.cpp", "op.cpp", "explain.cpp", "op.h"])
 def test_a_changed_source_is_built_again(bench: Bench, name: str) -> None:
     """A kernel, the glue or a header; the old entry stays."""
     first = bench.build()
@@ -286,7 +288,7 @@ def test_an_entry_keeps_what_was_compiled(bench: Bench) -> None:
     (bench.csrc / "notes.txt").write_text("private\n")
     built = bench.build()
     kept = {p.relative_to(built.directory / "sources").as_posix(): p for p in built.directory.glob("sources/**/*.*")}
-    assert set(kept) == {"mine.cpp", "op.cpp", "op.h", "sub/more.cuh"}
+    assert set(kept) == {"mine.cpp", "op.cpp", "explain.cpp", "op.h", "sub/more.cuh"}
     assert kept["mine.cpp"].read_text() == SOURCE
     assert "sources/mine.cpp" in (built.directory / module.SUMS).read_text()
 

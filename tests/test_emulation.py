@@ -1,12 +1,11 @@
-"""Every CUDA kernel on the CPU under AddressSanitizer and UBSan: it passes the gate and touches nothing else.
+"""The emulation of CUDA on the CPU: planted kernels hold it to its word; those in wrong.cu it must find.
 
-The planted kernels hold the emulation itself to its word: those in right.cu must pass, those in wrong.cu be found.
+Which of the project's own kernels are tried on which problems is tests/test_emulation_kernels.py's.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,103 +15,39 @@ import torch
 
 from harness.gate import Gate
 from harness.model import Kernel, Operands, Problem, Role, Verdict, Word
-from kernels.declarations import CSRC, Declaration, declarations, kernel_sources, parse
-from tests.emulation import emulated
-from tests.emulation.emulated import Emulator, FaultError, Placement
+from kernels.declarations import CSRC, declarations, kernel_sources, parse
+from tests.emulation import emulated, grid
+from tests.emulation.emulated import Emulator, FaultError, Placement, need_sanitizers
 from tests.emulation.translate import NotUnderstoodError, translate
 
 PLANTED = Path(emulated.__file__).parent / "planted"
-CUDA = {name: d for name, d in declarations().items() if d.device_type == "cuda"}
-
-PLACEMENTS = (Placement(a=0, x=0, y=1), Placement(a=1, x=3, y=2), Placement(a=2, x=2, y=0), Placement(a=3, x=1, y=3))
-FEW_ROWS = range(1, 10)
-ROWS = (*FEW_ROWS, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129)
-"""From 1 on: without rows nothing is launched, says csrc/op.h. Blocks have 1, 2, 4 … rows."""
-TILES = (256, 512, 1024, 2048, 4096)
-"""Columns that a row's threads read at once, or several times that."""
+PACKED = Placement()
 
 
 @pytest.fixture(scope="module")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """Every kernel of csrc and every planted one, in one program."""
+    """Every planted kernel, in one program."""
     need_sanitizers(tmp_path_factory.mktemp("probe"))
-    sources = [path for path in kernel_sources(CSRC, "cuda") if emulated.left_out(path) is None]
-    sources += kernel_sources(PLANTED, "cuda")
-    emulator = Emulator(emulated.build(CSRC, sources, tmp_path_factory.mktemp("emulated")))
+    emulator = Emulator(emulated.build(CSRC, kernel_sources(PLANTED, "cuda"), tmp_path_factory.mktemp("emulated")))
     yield emulator
     emulator.close()
 
 
-def need_sanitizers(folder: Path) -> None:
-    """Skip where the compiler lacks them; a CI runner must have them."""
-    reason = emulated.no_sanitizers(folder)
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no sanitizers: {reason}")
-
-
-def columns(declaration: Declaration) -> list[int]:
-    """Every k up to 130 that the contract allows, and k around tiles and around multiples of the contract's own."""
-    own = (declaration.k_value * times for times in (*range(1, 10), 15, 16, 17, 32, 33))
-    around = (tile + offset for tile in TILES for offset in (-4, -1, 0, 1, 4))
-    return [k for k in sorted({*range(1, 131), *own, *around}) if declaration.k_problem(k) is None]
-
-
-def placements(declaration: Declaration) -> list[Placement]:
-    """Those that the contract allows; no operand is ever aligned to more than it."""
-    return [
-        p for p in PLACEMENTS if p.a * 4 % declaration.alignment_bytes == p.x * 4 % declaration.alignment_bytes == 0
-    ]
-
-
-def problems(declaration: Declaration) -> Iterator[tuple[Problem, Placement]]:
-    """Every k with some m, and every m with some k, in every placement in turn."""
-    ks = columns(declaration)
-    rows = itertools.cycle(FEW_ROWS)
-    shapes = [(next(rows), k) for k in ks] + [(m, k) for m in ROWS for k in ks[:4:3]]  # K_ANY: the 1st and 4th are 1, 4
-    where = itertools.cycle(placements(declaration))
-    return ((Problem(m=m, k=k), placement) for (m, k), placement in zip(shapes, where, strict=False))
-
-
-def judge(emulator: Emulator, declaration: Declaration, problem: Problem, placement: Placement) -> Verdict:
+def judge(emulator: Emulator, name: str, problem: Problem, placement: Placement) -> Verdict:
     """The gate's verdict on the emulated kernel."""
-    # A limit kernel that meets a NaN waits for whoever owns y[0] to write it, so that one's turn must come first.
-    bind = emulator.binder(declaration.name, placement, orders=1 if declaration.role is Role.LIMIT else 2)
-    kernel = Kernel(name=declaration.name, role=declaration.role, summary="", bind=bind)
+    kernel = Kernel(name=name, role=Role.GEMV, summary="", bind=emulator.binder(name, placement))
     return Gate(problem, "cpu").check(kernel, lambda _: None)
 
 
-@pytest.mark.parametrize("name", CUDA)
-def test_a_kernel_passes_the_gate_and_touches_nothing_else(emulator: Emulator, name: str) -> None:
-    """At every edge of its contract; A, x and y end where their memory does."""
-    need_emulation(CUDA[name])
-    for problem, placement in problems(CUDA[name]):
-        verdict = judge(emulator, CUDA[name], problem, placement)
-        assert verdict.word is Word.PASSED, f"{problem.label}, {placement}: {verdict.reason}"
-
-
-@pytest.mark.parametrize("name", [name for name, d in CUDA.items() if d.k_problem(0) is None])
-def test_no_columns_are_a_sum_of_nothing(emulator: Emulator, name: str) -> None:
-    """K = 0, which the gate does not know: nothing is read, and y is 0 (floor: untouched)."""
-    need_emulation(CUDA[name])
-    for placement in placements(CUDA[name]):
-        operands = Operands(a=torch.empty(5, 0), x=torch.empty(0, 1), y=torch.full((5, 1), 7.0))
-        emulator.launch(name, operands, placement)
-        assert operands.y.tolist() == [[7.0 if CUDA[name].role is Role.FLOOR else 0.0]] * 5
-
-
-def need_emulation(declaration: Declaration) -> None:
-    """Skip what its source says cannot run here."""
-    reason = emulated.left_out(Path(declaration.where.rpartition(":")[0]))
-    if reason is not None:
-        pytest.skip(f"{declaration.name}: not on the CPU: {reason}")
-
-
-@pytest.mark.parametrize("name", ["down", "halves", "shared"])
+@pytest.mark.parametrize("name", ["down", "halves", "shared", "rows", "columns", "either", "stages"])
 def test_a_planted_right_kernel_passes(emulator: Emulator, name: str) -> None:
-    """Whatever it uses: shuffles down and by index, masks of half a warp, shared memory of both kinds, float2."""
-    declaration = next(d for d in parse(PLANTED / "right.cu") if d.name == name)
-    for (m, k), placement in itertools.product(((1, 2), (4, 64), (5, 202)), placements(declaration)):
-        assert judge(emulator, declaration, Problem(m=m, k=k), placement).word is Word.PASSED, (m, k, placement)
+    """Whatever it uses: shuffles, masks of half a warp, shared memory of both kinds, strides, scratch, others."""
+    declaration = declarations(PLANTED)[name]
+    sides = itertools.product(grid.orders(declaration), ((1, 2), (4, 64), (5, 202)), grid.arrangements(declaration))
+    for by_columns, (m, k), arrangement in sides:
+        problem = Problem(m=m, k=k)
+        placement = arrangement.place(problem, by_columns=by_columns)
+        assert judge(emulator, name, problem, placement).word is Word.PASSED, (m, k, placement)
 
 
 SHUFFLE = "thread 0 waits in __shfl_xor_sync (wrong.cu, mask 0xffffffff) for thread 16, which "
@@ -139,9 +74,22 @@ FAULTS = {
     "shared_misaligned": "for type 'struct float2', which requires 8 byte alignment",
     "block_too_large": "the launch failed: invalid configuration argument",
     "no_block": "the launch failed: invalid configuration argument",
+    "as_packed": "integers: 2 of 3 wrong, first y[1]: found nan, ",
+    "reads_gap": "integers: 2 of 3 wrong, first y[0]: found nan, ",
+    "x_as_packed": "integers: 3 of 3 wrong, first y[0]: found nan, ",
+    "y_as_packed": "wrote between the elements of y, 1 elements behind its first",
+    "writes_gap": "wrote between the elements of y, 1 elements behind its first",
+    "writes_gap_of_a": "wrote between the elements of A, 32 elements behind its first",
+    "as_rows": "integers: 3 of 3 wrong, first y[0]: found ",
+    "hands_k_on": "finds early_writer, which does not take this K; in ",
+    "hands_strides_on": "finds changes_a, which does not take this layout; in ",
+    "hands_columns_on": "finds as_packed, which does not take this layout; in ",
+    "hands_start_on": "finds shared, which does not take this alignment; in ",
+    "scratch_unwritten": "integers: 1 of 1 wrong, first y[0]: found nan, ",
+    "scratch_overrun": "READ of size 4 at wrong.cu; 0 bytes behind scratch, which has 32 bytes; in thread ",
 }
 """What is said of each kernel of wrong.cu, without line numbers."""
-TILED = {
+ONE_ROW = {
     "unwritten",
     "no_barrier",
     "late_reader",
@@ -149,23 +97,44 @@ TILED = {
     "static_overrun",
     "dynamic_overrun",
     "shared_misaligned",
+    "scratch_unwritten",
+    "scratch_overrun",
 }
+"""Found on one row."""
+PLACED = {
+    "misaligned": Placement(a=1),
+    "as_packed": Placement(gap=3),
+    "reads_gap": Placement(gap=1),
+    "x_as_packed": Placement(x_stride=2),
+    "y_as_packed": Placement(y_stride=2),
+    "writes_gap": Placement(y_stride=3),
+    "writes_gap_of_a": Placement(gap=1),
+    "as_rows": Placement(by_columns=True, gap=64),
+    "hands_strides_on": Placement(x_stride=2),
+    "hands_columns_on": Placement(by_columns=True),
+    "hands_start_on": Placement(a=1),
+}
+"""Found only where operands lie so."""
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(emulator: Emulator, name: str) -> None:
     """In one line that says what, where in the source, and which thread of which launch; the next launch is served."""
-    declaration = next(d for d in parse(PLANTED / "wrong.cu") if d.name == name)
-    problem = Problem(m=1, k=128) if name in TILED else Problem(m=3, k=32)
-    placement = Placement(a=1) if name == "misaligned" else Placement()
+    problem = Problem(m=1, k=128) if name in ONE_ROW else Problem(m=3, k=32)
     try:
-        found = judge(emulator, declaration, problem, placement).reason
+        found = judge(emulator, name, problem, PLACED.get(name, PACKED)).reason
     except (FaultError, RuntimeError) as error:
         found = str(error)
     assert found is not None, "not found"
     assert FAULTS[name] in re.sub(r"(\.cuh?)(:\d+)+", r"\1", found)
     assert "\n" not in found
-    assert judge(emulator, CUDA["sgemv_k32_f32"], Problem(m=3, k=32), Placement()).word is Word.PASSED
+    assert judge(emulator, "rows", problem, PACKED).word is Word.PASSED
+
+
+@pytest.mark.parametrize("name", ["as_packed", "reads_gap", "x_as_packed", "y_as_packed"])
+def test_packed_operands_do_not_show_what_is_wrong_with_strides(emulator: Emulator, name: str) -> None:
+    """So it is the strides that do: without them, the gate passes these."""
+    assert judge(emulator, name, Problem(m=3, k=32), PACKED).word is Word.PASSED
 
 
 def test_every_planted_fault_is_tried() -> None:

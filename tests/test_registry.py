@@ -12,14 +12,17 @@ import torch
 
 from harness.model import Layout, Operands, Problem, Role
 from kernels import registry
+from kernels.declarations import declarations
 from tests.built import loaded, shared_cache
 
 
 def test_names_and_roles() -> None:
     """Torch's two, the declared, the limit and the floor."""
-    assert {name: kernel.role for name, kernel in registry.kernels().items()} == {
+    found = registry.kernels()
+    assert {name: kernel.role for name, kernel in found.items() if not kernel.by_name_only} == {
         "torch.matmul": Role.GEMV,
         "torch.mv": Role.GEMV,
+        "sgemv": Role.GEMV,
         "sgemv_k128_f32x4": Role.GEMV,
         "sgemv_k16_f32": Role.GEMV,
         "sgemv_k32_f32": Role.GEMV,
@@ -27,6 +30,9 @@ def test_names_and_roles() -> None:
         "read": Role.LIMIT,
         "empty": Role.FLOOR,
     }
+    variants = {name for name, declaration in declarations().items() if declaration.variant}
+    assert {name for name, kernel in found.items() if kernel.by_name_only} == variants
+    assert all(found[name].role is Role.GEMV and found[name].devices == ("cuda",) for name in variants)
 
 
 def test_devices() -> None:
@@ -64,6 +70,27 @@ def test_unsupported_gives_the_reason(name: str, problem: Problem, reason: str |
     assert registry.kernels()[name].unsupported(problem) == reason
 
 
+ROW, COLUMN = "A's order is 'row', wanted 'col'", "A's order is 'col', wanted 'row'"
+LAYOUTS = {
+    "PACKED": (None, "A's row stride is 96, wanted 64 (packed)", COLUMN, COLUMN),
+    "ROWS": (None, None, COLUMN, COLUMN),
+    "COLUMNS": (ROW, ROW, None, None),
+    "ROWS_OR_COLUMNS": (None, None, None, None),
+}
+"""What is said of a packed A, one with a stride of 96, and the same by columns."""
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_declared_layout_is_a_contract(tmp_path: Path, layout: str) -> None:
+    """A reason for what it does not take."""
+    tail = 'K_ANY, 1, PACKED, 4, "mine") {'
+    kernel = f'SGEMV_KERNEL(mine, K_ANY, 1, {layout}, 4, "mine") {{'
+    (tmp_path / "mine.cu").write_text(f"{kernel}\nSGEMV_LIMIT(limit, {tail}\nSGEMV_FLOOR(floor, {tail}\n")
+    mine = registry.kernels(tmp_path)["mine"]
+    layouts = [Layout(order=order, row_stride=stride) for order in ("row", "col") for stride in (None, 96)]
+    assert tuple(mine.unsupported(Problem(m=64, k=64, layout=layout)) for layout in layouts) == LAYOUTS[layout]
+
+
 @pytest.mark.parametrize("name", ["torch.matmul", "torch.mv", "sgemv_cpu_f32"])
 def test_bound_kernels_compute_in_place(name: str) -> None:
     """A launch writes into the operands that it was bound to: 1·1 + 2·10 = 21, 3·1 + 4·10 = 43."""
@@ -95,7 +122,7 @@ def test_a_cuda_kernel_is_not_bound_to_cpu_operands() -> None:
 @pytest.mark.parametrize("taken", ["read", "empty"])
 def test_a_declared_name_that_is_taken_is_refused(tmp_path: Path, taken: str) -> None:
     """Both places are named."""
-    (tmp_path / "mine.cu").write_text(f'SGEMV_KERNEL({taken}, K_ANY, 1, 4, "mine") {{\n')
+    (tmp_path / "mine.cu").write_text(f'SGEMV_KERNEL({taken}, K_ANY, 1, PACKED, 4, "mine") {{\n')
     with pytest.raises(ValueError, match=rf"mine\.cu:1: kernel '{taken}' is already in .*registry\.py; rename it"):
         registry.kernels(tmp_path)
 

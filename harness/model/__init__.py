@@ -4,7 +4,7 @@ A record is plain data. `to_dict` gives JSON-ready values, `from_dict` checks ty
 Unknown is None, and the record that owns the field says why in `unknown`.
 """
 
-from harness.model.case import Cache, Case, Kernel, Launch, Layout, Operands, Problem, Role, supports_everything
+from harness.model.case import Cache, Case, Choice, Kernel, Launch, Layout, Operands, Problem, Role, supports_everything
 from harness.model.record import SCHEMA_VERSION, Record, RecordError
 from harness.model.result import Check, DeviceKernel, DeviceState, Digest, Measurement, TrialResult, Verdict, Word
 from harness.model.run import BuildRecord, Environment, KernelResources, Options, Run
@@ -15,6 +15,7 @@ __all__ = [
     "Cache",
     "Case",
     "Check",
+    "Choice",
     "DeviceKernel",
     "DeviceState",
     "Digest",

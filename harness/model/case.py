@@ -42,7 +42,7 @@ class Layout(Record):
     order: str = "row"
     """"row": A[i, j] and A[i, j + 1] are neighbours; "col": A[i, j] and A[i + 1, j] are."""
     row_stride: int | None = None
-    """Elements from one row to the next; None: packed."""
+    """Elements from one row to the next, where the order is col from one column to the next; None: packed."""
     first_element: int = 0
     """Elements between a 256-byte boundary and A[0, 0]."""
 
@@ -92,6 +92,16 @@ def supports_everything(problem: Problem) -> str | None:  # noqa: ARG001 - the s
 
 
 @dataclass(frozen=True, kw_only=True)
+class Choice(Record):
+    """What a kernel that picks among others by a rule has picked."""
+
+    kernel: str
+    """The picked kernel's name in the registry."""
+    reason: str
+    """Why, in one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kernel:
     """A named way to compute a problem (not a Record: it holds code)."""
 
@@ -109,6 +119,10 @@ class Kernel:
     """Why it cannot compute a problem, or None if it can."""
     variants: tuple[Kernel, ...] = ()
     """Other ways to do the same; the fastest on the problem is measured under this kernel's name."""
+    choose: Callable[[Operands], Choice] | None = None
+    """Of a kernel that picks among others by a rule: which it picks for these operands. None: it is one way alone."""
+    by_name_only: bool = False
+    """Measured only when asked for by name: one of those that another picks among."""
 
 
 @dataclass(frozen=True, kw_only=True)

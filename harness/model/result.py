@@ -107,7 +107,9 @@ class TrialResult(Record):
     kernels_per_launch: int | None = None
     """Device kernels that one launch starts; None where the timer cannot tell."""
     variant: str | None = None
-    """Which of the kernel's variants was fastest and is measured here; None: it has none."""
+    """Which of the kernel's variants is measured here: the fastest, or the one that it chose; None: it has none."""
+    variant_reason: str | None = None
+    """Why the kernel chose that one, by a rule of its own, in one line; None: it has no such rule."""
     stopped: str | None = None
     """Why sampling ended: `precise` (median known to the wanted error), `time` (budget spent) or `count` (enough)."""
     settled: bool | None = None

@@ -119,6 +119,8 @@ class Run(Record):
     """The libraries it ran."""
     kernels: dict[str, str]
     """Summary of each kernel, by name."""
+    picked_among: tuple[str, ...] = ()
+    """Of them, those that another one picks among by its rule; measured here only where they were asked for."""
     warnings: tuple[str, ...]
     """What a reader must know before the figures, one line each."""
     measurements: tuple[Measurement, ...]

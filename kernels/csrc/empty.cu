@@ -7,6 +7,6 @@ __global__ void empty_kernel() {}
 
 }  // namespace sgemv
 
-SGEMV_FLOOR(empty, K_ANY, 1, 4, "one warp that does nothing") {
+SGEMV_FLOOR(empty, K_ANY, 1, PACKED, 4, "one warp that does nothing") {
   sgemv::empty_kernel<<<1, 32, 0, sgemv::stream_of(args)>>>();
 }

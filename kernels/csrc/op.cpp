@@ -6,12 +6,16 @@
 #include <dlfcn.h>
 #include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "overlap.h"
 
 namespace sgemv {
 namespace {
@@ -73,12 +77,32 @@ void check_packed(const Spec& spec, const char* label, const Tensor& tensor) {
                    tuple(tensor.size(1), 1) + ", row-major and packed; copy it with .contiguous()");
 }
 
+// Sizes of 0 or 1 leave a stride without meaning.
+bool is_row_major(const Tensor& a) { return a.stride(1) == 1 || a.size(1) <= 1 || a.size(0) == 0; }
+bool is_column_major(const Tensor& a) { return a.stride(0) == 1 || a.size(0) <= 1 || a.size(1) == 0; }
+
+void check_strides(const Spec& spec, const Tensor& a, const Tensor& out) {
+  const std::string found = "a has strides " + tuple(a.stride(0), a.stride(1)) + ", wanted ";
+  const bool rows = is_row_major(a);
+  const bool columns = is_column_major(a);
+  if (spec.layout == ROWS && !rows) refuse(spec, found + "(any, 1), row-major; copy it with .contiguous()");
+  if (spec.layout == COLUMNS && !columns)
+    refuse(spec, found + "(1, any), column-major; copy it with .t().contiguous().t()");
+  if (!rows && !columns)
+    refuse(spec, found + "(any, 1) or (1, any), row- or column-major; copy it with .contiguous()");
+  if (out.size(0) > 1 && out.stride(0) == 0)
+    refuse(spec, "out has stride 0, wanted a place for each of its " + std::to_string(out.size(0)) +
+                     " values; allocate it with torch.empty");
+}
+
 void check_k(const Spec& spec, std::int64_t k) {
   const std::string found = "K=" + std::to_string(k) + " is not ";
   const std::string wanted = std::to_string(spec.k_value);
   if (spec.k_rule == K_MULTIPLE_OF && k % spec.k_value != 0)
     refuse(spec, found + "a multiple of " + wanted + "; pad a and x with zeros or use another kernel");
   if (spec.k_rule == K_EQUAL_TO && k != spec.k_value) refuse(spec, found + wanted + "; use another kernel");
+  if (spec.k_rule == K_AT_MOST && k > spec.k_value)
+    refuse(spec, "K=" + std::to_string(k) + " is more than " + wanted + "; use another kernel");
 }
 
 void check_alignment(const Spec& spec, const char* label, const Tensor& tensor, std::int64_t alignment_bytes) {
@@ -88,7 +112,31 @@ void check_alignment(const Spec& spec, const char* label, const Tensor& tensor, 
                    std::to_string(alignment_bytes) + " bytes, wanted none; copy it with .clone()");
 }
 
-void check(const Spec& spec, const Tensor& a, const Tensor& x, const Tensor& out) {
+void check_overlap(const Spec& spec, const Args& args) {
+  const char* const label = overlapped(args);
+  if (label != nullptr)
+    refuse(spec, std::string("out overlaps ") + label + ", wanted memory of its own; allocate it with torch.empty");
+}
+
+// Strides without meaning become those of packed operands.
+Args arguments(const Spec& spec, const Tensor& a, const Tensor& x, const Tensor& out) {
+  Args args{};
+  args.a = static_cast<const float*>(a.data_ptr());
+  args.x = static_cast<const float*>(x.data_ptr());
+  args.y = static_cast<float*>(out.data_ptr());
+  args.m = a.size(0);
+  args.k = a.size(1);
+  args.by_columns = spec.layout == COLUMNS || !is_row_major(a);
+  if (args.by_columns)
+    args.a_stride = args.k > 1 && args.m > 0 ? a.stride(1) : args.m;
+  else
+    args.a_stride = args.m > 1 && args.k > 0 ? a.stride(0) : args.k;
+  args.x_stride = args.k > 1 ? x.stride(0) : 1;
+  args.y_stride = args.m > 1 ? out.stride(0) : 1;
+  return args;
+}
+
+Args checked(const Spec& spec, const Tensor& a, const Tensor& x, const Tensor& out) {
   const std::pair<const char*, const Tensor&> all[] = {{"a", a}, {"x", x}, {"out", out}};
   for (const auto& [label, tensor] : all) check_device(spec, label, tensor, a);
   for (const auto& [label, tensor] : all)
@@ -101,11 +149,17 @@ void check(const Spec& spec, const Tensor& a, const Tensor& x, const Tensor& out
                        ", wanted float32; convert it with .float()");
   check_shape(spec, "x", x, a.size(1), a);
   check_shape(spec, "out", out, a.size(0), a);
-  for (const auto& [label, tensor] : all) check_packed(spec, label, tensor);
+  if (spec.layout == PACKED)
+    for (const auto& [label, tensor] : all) check_packed(spec, label, tensor);
+  else
+    check_strides(spec, a, out);
   check_k(spec, a.size(1));
   check_alignment(spec, "a", a, spec.alignment_bytes);
   check_alignment(spec, "x", x, spec.alignment_bytes);
   check_alignment(spec, "out", out, alignof(float));
+  const Args args = arguments(spec, a, x, out);
+  check_overlap(spec, args);
+  return args;
 }
 
 // torch 2.13 has torch::stable::accelerator::Stream::nativeHandle(); until that is the least torch, the function lives
@@ -123,20 +177,30 @@ void* current_cuda_stream(const Spec& spec, std::int32_t device_index) {
   return stream;
 }
 
-void launch(const Spec& spec, Args args) {
+// From torch's allocator, in the order of the current stream: what comes after the launch may have the memory again.
+class TorchScratch final : public Scratch {
+ public:
+  explicit TorchScratch(const Tensor& like) : like_(like) {}
+  float* floats(std::int64_t count) override {
+    tensors_.push_back(torch::stable::new_empty(like_, {count}));
+    return static_cast<float*>(tensors_.back().data_ptr());
+  }
+
+ private:
+  const Tensor& like_;
+  std::vector<Tensor> tensors_;
+};
+
+void launch(const Spec& spec, const Args& args) {
   const char* error = spec.launch(args);
   if (error != nullptr)
     refuse(spec, "the launch for M=" + std::to_string(args.m) + ", K=" + std::to_string(args.k) + " failed: " + error);
 }
 
 void run(const Spec& spec, const Tensor& a, const Tensor& x, const Tensor& out) {
-  check(spec, a, x, out);
-  Args args{};
-  args.a = static_cast<const float*>(a.data_ptr());
-  args.x = static_cast<const float*>(x.data_ptr());
-  args.y = static_cast<float*>(out.data_ptr());
-  args.m = a.size(0);
-  args.k = a.size(1);
+  Args args = checked(spec, a, x, out);
+  TorchScratch scratch(a);
+  args.scratch = &scratch;
   if (args.m == 0) return;
   if (!spec.on_cuda) return launch(spec, args);
   const std::int32_t device_index = a.get_device_index();
@@ -145,7 +209,17 @@ void run(const Spec& spec, const Tensor& a, const Tensor& x, const Tensor& out) 
   launch(spec, args);
 }
 
+std::map<std::string, const Spec*>& specs() {
+  static std::map<std::string, const Spec*> by_name;
+  return by_name;
+}
+
 }  // namespace
+
+const Spec* find(const char* name) {
+  const auto found = specs().find(name);
+  return found == specs().end() ? nullptr : found->second;
+}
 
 void call(const Spec& spec, std::uint64_t* stack) {
   // Taking a tensor off the stack takes its reference over, so take all three before anything can throw.
@@ -156,12 +230,13 @@ void call(const Spec& spec, std::uint64_t* stack) {
 }
 
 Registration::Registration(const Spec& spec, BoxedFunction boxed, const char* file, std::uint32_t line) {
+  specs().emplace(spec.name, &spec);
   static std::vector<std::unique_ptr<StableLibrary>> libraries;  // torch forgets an op when its library object dies
   const std::string schema = std::string(spec.name) + "(Tensor a, Tensor x, Tensor(a!) out) -> ()";
   libraries.push_back(
       std::make_unique<StableLibrary>(StableLibrary::Kind::FRAGMENT, "sgemv", nullptr, file, line));
   libraries.back()->def(schema.c_str());
-  for (const char* key : {"CUDA", "CPU"}) {  // both: the wrong one is refused by `check` in words
+  for (const char* key : {"CUDA", "CPU"}) {  // both: the wrong one is refused by `checked` in words
     libraries.push_back(std::make_unique<StableLibrary>(StableLibrary::Kind::IMPL, "sgemv", key, file, line));
     libraries.back()->impl(spec.name, boxed);
   }

@@ -11,10 +11,6 @@ namespace sgemv {
 
 constexpr int kStreamThreads = 256;
 
-// Resident threads a multiprocessor that the compiler must leave registers for. At 2,048 it has 32 registers a thread,
-// and it then waits for the first loads before it issues the last: never 8 in flight.
-constexpr int kResidentThreads = 1024;
-
 constexpr int kOthersWriteNs = 100000;
 
 // The compiler cannot know that a sum is no NaN, so every load must be added up. A thread that holds a NaN waits until
@@ -27,11 +23,29 @@ __device__ inline void tell_nan(float sum, float* y) {
   y[0] = sum;
 }
 
+// With the hint that load_once is better without, but for small problems.
+struct ByLines {
+  static __device__ __forceinline__ float4 load(const float4* address) { return load_once(address); }
+};
+struct By256Bytes {
+  static __device__ __forceinline__ float4 load(const float4* address) {
+#if defined(__CUDA_ARCH__)
+    float4 value;
+    asm("ld.global.nc.L1::no_allocate.L2::256B.v4.f32 {%0, %1, %2, %3}, [%4];"
+        : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+        : "l"(address));
+    return value;
+#else
+    return *address;
+#endif
+  }
+};
+
 __device__ inline float sum_of(float4 value) { return (value.x + value.y) + (value.z + value.w); }
 
 // Sum of the 16-byte vectors first, first + threads, … and of the last count % 4 elements; `loads` loads in flight.
 // `values` is aligned to 16 bytes.
-template <int loads>
+template <int loads, class Fetch>
 __device__ float read_share(const float* values, std::int64_t count, std::int64_t thread, std::int64_t threads,
                             std::int64_t first) {
   const float4* vectors = reinterpret_cast<const float4*>(values);
@@ -42,13 +56,13 @@ __device__ float read_share(const float* values, std::int64_t count, std::int64_
   for (; vector + (loads - 1) * threads < vector_count; vector += loads * threads) {
     float4 loaded[loads];
 #pragma unroll
-    for (int i = 0; i < loads; ++i) loaded[i] = load_once(vectors + vector + i * threads);
+    for (int i = 0; i < loads; ++i) loaded[i] = Fetch::load(vectors + vector + i * threads);
 #pragma unroll
     for (int i = 0; i < loads; ++i) sum += sum_of(loaded[i]);
   }
   if (loads > 1)
 #pragma unroll 1
-    for (; vector < vector_count; vector += threads) sum += sum_of(load_once(vectors + vector));
+    for (; vector < vector_count; vector += threads) sum += sum_of(Fetch::load(vectors + vector));
 #pragma unroll 1
   for (std::int64_t element = vector_count * 4 + thread; element < count; element += threads) sum += values[element];
   return sum;
@@ -62,18 +76,18 @@ __device__ inline float4 first_of_x(const float* x, std::int64_t k, std::int64_t
 }
 
 __device__ inline float rest_of_x(const float* x, std::int64_t k, std::int64_t thread, std::int64_t threads) {
-  return read_share<1>(x, k, thread, threads, thread + threads);
+  return read_share<1, ByLines>(x, k, thread, threads, thread + threads);
 }
 
 // The whole of A as one array: grid-stride loops, any grid.
-template <int loads>
+template <int loads, class Fetch>
 __global__ void __launch_bounds__(kStreamThreads, kResidentThreads / kStreamThreads)
     read_stream_kernel(const float* __restrict__ a, const float* __restrict__ x, float* __restrict__ y, std::int64_t m,
                        std::int64_t k) {
   const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
   const float4 x_first = first_of_x(x, k, thread);
-  float sum = read_share<loads>(a, m * k, thread, threads, thread);
+  float sum = read_share<loads, Fetch>(a, m * k, thread, threads, thread);
   sum += sum_of(x_first) + rest_of_x(x, k, thread, threads);
 #pragma unroll 1
   for (std::int64_t row = thread; row < m; row += threads) y[row] = sum;
@@ -88,8 +102,8 @@ __device__ inline float read_floats(const float* __restrict__ values, std::int64
   return sum;
 }
 
-// `width` threads a row, `rows` rows a block, `loads` 16-byte loads in flight; 0, and rows that do not start on 16
-// bytes: float by float. Blocks wait for no other, so m / rows of them keep every multiprocessor supplied to the end.
+// `width` threads a row, `rows` rows a block, `loads` 16-byte loads in flight; rows that do not start on 16 bytes:
+// float by float. Blocks wait for no other, so m / rows of them keep every multiprocessor supplied to the end.
 template <int width, int rows, int loads>
 __global__ void __launch_bounds__(width* rows, kResidentThreads / (width * rows))
     read_rows_kernel(const float* __restrict__ a, const float* __restrict__ x, float* __restrict__ y, std::int64_t m,
@@ -100,8 +114,8 @@ __global__ void __launch_bounds__(width* rows, kResidentThreads / (width * rows)
   const int lane = static_cast<int>(thread % width);
   const float4 x_first = first_of_x(x, k, thread);
   float sum = 0.0f;
-  if (row < m && loads > 0 && k % 4 == 0)
-    sum += read_share<(loads > 0 ? loads : 1)>(a + row * k, k, lane, width, lane);
+  if (row < m && k % 4 == 0)
+    sum += read_share<loads, ByLines>(a + row * k, k, lane, width, lane);
   else if (row < m)
     sum += read_floats(a + row * k, k, lane, width);
   sum += sum_of(x_first) + rest_of_x(x, k, thread, threads);
@@ -110,16 +124,12 @@ __global__ void __launch_bounds__(width* rows, kResidentThreads / (width * rows)
 }
 
 // As many blocks as there is work for, at most as many as are resident at once.
-template <int loads>
+template <int loads, class Fetch>
 void start_stream(const Args& args) {
-  int device = 0;
-  int multiprocessors = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
   const std::int64_t work = ceil_div(args.m * args.k, std::int64_t{4} * kStreamThreads * loads);
-  const std::int64_t resident = std::int64_t{multiprocessors} * (kResidentThreads / kStreamThreads);
+  const std::int64_t resident = multiprocessors() * (kResidentThreads / kStreamThreads);
   const std::int64_t blocks = work < 1 ? 1 : (work < resident ? work : resident);
-  read_stream_kernel<loads><<<static_cast<unsigned>(blocks), kStreamThreads, 0, stream_of(args)>>>(
+  read_stream_kernel<loads, Fetch><<<static_cast<unsigned>(blocks), kStreamThreads, 0, stream_of(args)>>>(
       args.a, args.x, args.y, args.m, args.k);
 }
 
@@ -132,24 +142,24 @@ void start_rows(const Args& args) {
 
 }  // namespace sgemv
 
-SGEMV_LIMIT(read_warp_a_row, K_ANY, 1, 16, "32 threads a row, 4 rows a block, 4 loads in flight") {
+SGEMV_LIMIT(read_warp_a_row, K_ANY, 1, PACKED, 16, "32 threads a row, 4 rows a block, 4 loads in flight") {
   sgemv::start_rows<32, 4, 4>(args);
 }
-SGEMV_LIMIT(read_warp_a_row_4_bytes, K_ANY, 1, 16, "32 threads a row, 4 rows a block, 4-byte loads") {
-  sgemv::start_rows<32, 4, 0>(args);
+SGEMV_LIMIT(read_128_a_row, K_ANY, 1, PACKED, 16, "128 threads a row, 1 row a block, 4 loads in flight") {
+  sgemv::start_rows<128, 1, 4>(args);
 }
-SGEMV_LIMIT(read_128_a_row, K_ANY, 1, 16, "128 threads a row, 2 rows a block, 4 loads in flight") {
-  sgemv::start_rows<128, 2, 4>(args);
+SGEMV_LIMIT(read_256_a_row, K_ANY, 1, PACKED, 16, "256 threads a row, 1 row a block, 4 loads in flight") {
+  sgemv::start_rows<256, 1, 4>(args);
 }
-SGEMV_LIMIT(read_512_a_row, K_ANY, 1, 16, "512 threads a row, 1 row a block, 2 loads in flight") {
-  sgemv::start_rows<512, 1, 2>(args);
+SGEMV_LIMIT(read_stream_2, K_ANY, 1, PACKED, 16, "A as one array, resident blocks, 2 loads in flight") {
+  sgemv::start_stream<2, sgemv::ByLines>(args);
 }
-SGEMV_LIMIT(read_stream_2, K_ANY, 1, 16, "A as one array, resident blocks, 2 loads in flight") {
-  sgemv::start_stream<2>(args);
+SGEMV_LIMIT(read_stream_2_by_256, K_ANY, 1, PACKED, 16, "A as one array, resident blocks, 2 loads in flight, fetched by 256 bytes") {
+  sgemv::start_stream<2, sgemv::By256Bytes>(args);
 }
-SGEMV_LIMIT(read_stream_4, K_ANY, 1, 16, "A as one array, resident blocks, 4 loads in flight") {
-  sgemv::start_stream<4>(args);
+SGEMV_LIMIT(read_stream_4, K_ANY, 1, PACKED, 16, "A as one array, resident blocks, 4 loads in flight") {
+  sgemv::start_stream<4, sgemv::ByLines>(args);
 }
-SGEMV_LIMIT(read_stream_8, K_ANY, 1, 16, "A as one array, resident blocks, 8 loads in flight") {
-  sgemv::start_stream<8>(args);
+SGEMV_LIMIT(read_stream_8, K_ANY, 1, PACKED, 16, "A as one array, resident blocks, 8 loads in flight") {
+  sgemv::start_stream<8, sgemv::ByLines>(args);
 }

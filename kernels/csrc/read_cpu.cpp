@@ -19,7 +19,7 @@ float sum_of(const float* values, std::int64_t count) {
 
 }  // namespace sgemv
 
-SGEMV_LIMIT(read_cpu_thread, K_ANY, 1, 4, "one CPU thread, 64 partial sums") {
+SGEMV_LIMIT(read_cpu_thread, K_ANY, 1, PACKED, 4, "one CPU thread, 64 partial sums") {
   const float sum = sgemv::sum_of(args.a, args.m * args.k) + sgemv::sum_of(args.x, args.k);
   for (std::int64_t row = 0; row < args.m; ++row) args.y[row] = sum;
 }

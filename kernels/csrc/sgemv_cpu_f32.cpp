@@ -27,6 +27,6 @@ SGEMV_BY_CPU float dot(const float* __restrict__ a_row, const float* __restrict_
 
 }  // namespace sgemv
 
-SGEMV_KERNEL(sgemv_cpu_f32, K_ANY, 1, 4, "one CPU thread, row after row, 32 partial sums") {
+SGEMV_KERNEL(sgemv_cpu_f32, K_ANY, 1, PACKED, 4, "one CPU thread, row after row, 32 partial sums") {
   for (std::int64_t row = 0; row < args.m; ++row) args.y[row] = sgemv::dot(args.a + row * args.k, args.x, args.k);
 }

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <typeindex>
 
 #include "lanes.h"
 #include "memory.h"
@@ -44,25 +43,33 @@ using std::min;
 
 using cudaStream_t = void*;
 enum cudaError_t { cudaSuccess, cudaErrorInvalidConfiguration };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount,
+  cudaDevAttrComputeCapabilityMajor,
+  cudaDevAttrComputeCapabilityMinor,
+  cudaDevAttrClusterLaunch,
+};
 
 namespace cuda {
 
-constexpr int kMultiprocessors = 3;  // few, so that small problems make a grid-stride loop go round
 constexpr std::size_t kMostSharedBytes = 48 * 1024;
 
+inline int multiprocessors = 1;  // that the device says it has
 inline dim3 grid_size, block_size;
 inline cudaError_t last_error = cudaSuccess;
 
 // Of the block that runs.
 inline std::unique_ptr<memory::Buffer> dynamic_shared_memory;
-inline std::map<std::type_index, std::unique_ptr<memory::Buffer>> static_shared_memory;
+inline std::map<const void*, std::unique_ptr<memory::Buffer>> static_shared_memory;
+
+template <class Key>
+inline char address_of_its_own;
 
 // The variable of type T that the block's threads share, aligned to no more than asked; `Key` is a type of its own for
 // each variable.
 template <class T, std::size_t alignment, class Key>
 T& shared(const char* name, Key) {
-  auto& buffer = static_shared_memory[typeid(Key)];
+  std::unique_ptr<memory::Buffer>& buffer = static_shared_memory[&address_of_its_own<Key>];
   if (buffer == nullptr) buffer = std::make_unique<memory::Buffer>(name, sizeof(T), alignment);
   return *buffer->as<T>();
 }
@@ -156,7 +163,13 @@ inline cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
 }
-inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = cuda::kMultiprocessors;
+// Of a device without thread-block clusters.
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount: *value = cuda::multiprocessors; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = 8; break;
+    case cudaDevAttrComputeCapabilityMinor:
+    case cudaDevAttrClusterLaunch: *value = 0; break;
+  }
   return cudaSuccess;
 }

@@ -6,7 +6,9 @@
 #include <csignal>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "op.h"
 
@@ -15,11 +17,14 @@ namespace {
 struct Request {  // emulated.py packs it
   char kernel[64];
   std::int64_t m, k;
+  std::int64_t a_stride, x_stride, y_stride, by_columns;  // as in Args
   std::int64_t a_first, x_first, y_first;  // elements past a multiple of the alignment that the kernel declares
   std::int64_t descending;
+  std::int64_t multiprocessors;
   std::int64_t limit_s;
 };
 Request request;
+sgemv::Args launched;  // what it asked for
 
 std::map<std::string, const sgemv::Spec*>& kernels() {
   static std::map<std::string, const sgemv::Spec*> by_name;
@@ -35,6 +40,18 @@ void say_where() {
                thread.z, block.x, block.y, block.z, request.kernel, as_long_long(request.m), as_long_long(request.k));
 }
 
+// All NaN: what a kernel has not written there itself, it must not read.
+class EmulatedScratch final : public sgemv::Scratch {
+ public:
+  float* floats(std::int64_t count) override {
+    buffers_.push_back(std::make_unique<memory::Buffer>("scratch", count * sizeof(float), 16));
+    return buffers_.back()->as<float>();
+  }
+
+ private:
+  std::vector<std::unique_ptr<memory::Buffer>> buffers_;
+};
+
 template <class T>
 bool read(T* values, std::int64_t count) {
   return std::fread(values, sizeof(T), count, stdin) == static_cast<std::size_t>(count);
@@ -45,21 +62,78 @@ void write(const T* values, std::int64_t count) {
   std::fwrite(values, sizeof(T), count, stdout);
 }
 
+// Elements from the first of `count` runs of `run` neighbours to the last: what lies between them comes along.
+std::int64_t span(std::int64_t count, std::int64_t stride, std::int64_t run) {
+  return count == 0 || run == 0 ? 0 : (count - 1) * stride + run;
+}
+
+const char* launch(const sgemv::Spec& spec, float* const (&operands)[3]) {
+  EmulatedScratch scratch;
+  sgemv::Args& args = launched;
+  args.a = operands[0];
+  args.x = operands[1];
+  args.y = operands[2];
+  args.m = request.m;
+  args.k = request.k;
+  args.a_stride = request.a_stride;
+  args.x_stride = request.x_stride;
+  args.y_stride = request.y_stride;
+  args.by_columns = request.by_columns != 0;
+  args.scratch = &scratch;
+  return spec.launch(args);
+}
+
+bool takes_k(const sgemv::Spec& spec, std::int64_t k) {
+  switch (spec.k_rule) {
+    case sgemv::K_ANY: return true;
+    case sgemv::K_MULTIPLE_OF: return k % spec.k_value == 0;
+    case sgemv::K_EQUAL_TO: return k == spec.k_value;
+    case sgemv::K_AT_MOST: return k <= spec.k_value;
+  }
+  return false;
+}
+
+bool takes_layout(const sgemv::Spec& spec, const sgemv::Args& args) {
+  switch (spec.layout) {
+    case sgemv::PACKED:
+      return !args.by_columns && args.a_stride == args.k && args.x_stride == 1 && args.y_stride == 1;
+    case sgemv::ROWS: return !args.by_columns;
+    case sgemv::COLUMNS: return args.by_columns;
+    case sgemv::ROWS_OR_COLUMNS: return true;
+  }
+  return false;
+}
+
+bool is_aligned(const void* first, std::int64_t alignment_bytes) {
+  return reinterpret_cast<std::uintptr_t>(first) % alignment_bytes == 0;
+}
+
+// op.cpp has checked what the caller's kernel takes, not what the one does that it hands its operands to.
+void check_it_takes(const sgemv::Spec& spec) {
+  if (!takes_k(spec, launched.k)) lanes::fail("finds %s, which does not take this K", spec.name);
+  if (!takes_layout(spec, launched)) lanes::fail("finds %s, which does not take this layout", spec.name);
+  if (!is_aligned(launched.a, spec.alignment_bytes) || !is_aligned(launched.x, spec.alignment_bytes))
+    lanes::fail("finds %s, which does not take this alignment", spec.name);
+}
+
 void serve(const sgemv::Spec& spec) {
   const std::int64_t alignment = spec.alignment_bytes < 16 ? 16 : spec.alignment_bytes;
-  // A is packed. Once a kernel takes a row stride, it comes with the request and counts here, NaN between the rows.
-  const std::int64_t counts[] = {request.m * request.k, request.k, request.m};
+  const bool by_columns = request.by_columns != 0;
+  const std::int64_t counts[] = {by_columns ? span(request.k, request.a_stride, request.m)
+                                            : span(request.m, request.a_stride, request.k),
+                                 span(request.k, request.x_stride, 1), span(request.m, request.y_stride, 1)};
   const auto past = [=](std::int64_t first) { return alignment + first * sizeof(float); };
   memory::Buffer a("A", counts[0] * sizeof(float), past(request.a_first));
   memory::Buffer x("x", counts[1] * sizeof(float), past(request.x_first));
   memory::Buffer y("y", counts[2] * sizeof(float), past(request.y_first));
-  float* operands[] = {a.as<float>(), x.as<float>(), y.as<float>()};
+  float* const operands[] = {a.as<float>(), x.as<float>(), y.as<float>()};
   for (int i = 0; i < 3; ++i)
     if (!read(operands[i], counts[i])) lanes::fail("the operands end early");
+  cuda::multiprocessors = static_cast<int>(request.multiprocessors);
   lanes::order = request.descending != 0 ? lanes::Order::descending : lanes::Order::ascending;
   std::signal(SIGALRM, [](int) { lanes::fail("the launch took longer than %lld s", as_long_long(request.limit_s)); });
   alarm(static_cast<unsigned>(request.limit_s));
-  const char* const error = spec.launch({operands[0], operands[1], operands[2], request.m, request.k, nullptr});
+  const char* const error = launch(spec, operands);
   alarm(0);
   const std::string words = error == nullptr ? "" : error;
   const auto length = static_cast<std::int64_t>(words.size());
@@ -75,6 +149,13 @@ namespace sgemv {
 
 Registration::Registration(const Spec& spec, BoxedFunction, const char*, std::uint32_t) {
   if (!kernels().emplace(spec.name, &spec).second) lanes::fail("two kernels are called %s", spec.name);
+}
+
+const Spec* find(const char* name) {
+  const auto found = kernels().find(name);
+  if (found == kernels().end()) return nullptr;
+  check_it_takes(*found->second);
+  return found->second;
 }
 
 void call(const Spec&, std::uint64_t*) { lanes::fail("torch's side of a kernel is not here"); }

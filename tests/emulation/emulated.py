@@ -12,17 +12,25 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pytest
 import torch
+from numpy.typing import NDArray
 
 from harness.model import Launch, Operands
 from kernels.toolchain import BuildError, find_host_compiler
 from tests.emulation.translate import translate
 
 HERE = Path(__file__).parent
-RUNTIME = ("driver.cpp", "lanes.cpp", "memory.cpp")
+RUNTIME = ("driver.cpp", "memory.cpp")
+SCHEDULER = "lanes.cpp"
+"""Without sanitizers, since nearly all time goes by there: it has no memory of a kernel's."""
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+FAST = ("-std=c++17", "-O2", "-g1", "-w")
 COMPILE = (*SANITIZE, "-std=c++17", "-O1", "-g1", "-w")
 """Without warnings: `kernels.build` gives those."""
+FEW = 3
+"""Multiprocessors of the device: so few that small problems make a grid-stride loop go round."""
 LIMIT_S = 20
 """For one launch."""
 
@@ -35,7 +43,9 @@ _FAULT = re.compile(
     r"|^(in thread .*)",
     re.MULTILINE,
 )
-_REQUEST = "<64s7q"
+_REQUEST = "<64s12q"
+_GAP = 0xFFFFFFFF
+"""The bits of what no operand owns, a NaN: driver.cpp and memory.cpp fill memory with the same."""
 
 
 class FaultError(AssertionError):
@@ -60,7 +70,7 @@ def build(csrc: Path, sources: Sequence[Path], folder: Path) -> Path:
         copy = folder / (path.relative_to(csrc) if path in headers else path.name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(translate(path.read_text(encoding="utf-8"), path.name), encoding="utf-8")
-    names = [*(str(HERE / name) for name in RUNTIME), *(path.name for path in sources)]
+    names = [*(str(HERE / name) for name in (*RUNTIME, SCHEDULER)), *(path.name for path in sources)]
     objects = [f"{Path(name).stem}.o" for name in names]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         list(pool.map(lambda pair: _compile(folder, *pair), zip(names, objects, strict=True)))
@@ -70,7 +80,7 @@ def build(csrc: Path, sources: Sequence[Path], folder: Path) -> Path:
 
 def _compile(folder: Path, name: str, output: str) -> None:
     words = ["-include", str(HERE / "cuda_on_cpu.h"), "-I", ".", "-x", "c++", "-c", name, "-o", output]
-    _call_compiler(folder, [*COMPILE, *words])
+    _call_compiler(folder, [*(FAST if name.endswith(SCHEDULER) else COMPILE), *words])
 
 
 def _call_compiler(folder: Path, words: list[str]) -> None:
@@ -91,13 +101,63 @@ def no_sanitizers(folder: Path) -> str | None:
     return done.stderr if done.returncode else None
 
 
+def need_sanitizers(folder: Path) -> None:
+    """Skip where the compiler lacks them; a CI runner must have them."""
+    reason = no_sanitizers(folder)
+    if reason is not None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no sanitizers: {reason}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where operands start: elements past a multiple of 16 bytes (or of what the kernel declares), never of more."""
+    """How operands lie in memory, whatever the tensors that hold their values do; what lies between elements is NaN."""
 
     a: int = 0
+    """Where A starts: elements past a multiple of 16 bytes (or of what the kernel declares), never of more."""
     x: int = 0
     y: int = 1
+    by_columns: bool = False
+    """Whether A is column-major."""
+    gap: int = 0
+    """Elements from a row's (column's) end to the next one's start; negative: they overlap, and must agree."""
+    x_stride: int = 1
+    """0: one element, which all of x must be equal to."""
+    y_stride: int = 1
+
+    def strides(self, m: int, k: int) -> tuple[int, int, int]:
+        """Of A, x and y, as csrc/op.h's Args have them; without meaning, they are those of packed operands."""
+        run, count = (m, k) if self.by_columns else (k, m)
+        a_stride = run + self.gap if count > 1 and run > 0 else run
+        return a_stride, self.x_stride if k > 1 else 1, self.y_stride if m > 1 else 1
+
+
+class _Memory:
+    """All that one operand spans in a kernel's memory: its elements, and NaN between them."""
+
+    def __init__(self, label: str, tensor: torch.Tensor, strides: tuple[int, int]) -> None:
+        self._label = label
+        self._values = tensor.numpy().view(np.uint32)
+        self._strides = tuple(4 * stride for stride in strides)
+        spans = ((size - 1) * stride for size, stride in zip(tensor.shape, strides, strict=True))
+        self.whole = np.full(1 + sum(spans) if tensor.numel() else 0, _GAP, np.uint32)
+        self._elements(self.whole)[...] = self._values
+
+    def take(self, content: bytes) -> None:
+        """Make the tensor what its elements have become.
+
+        Raises:
+            FaultError: what lies between them has changed.
+        """
+        whole = np.frombuffer(bytearray(content), np.uint32)
+        elements = self._elements(whole)
+        self._values[...] = elements
+        elements[...] = _GAP
+        changed = np.flatnonzero(whole != _GAP)
+        if changed.size:
+            raise FaultError(f"wrote between the elements of {self._label}, {changed[0]} elements behind its first")
+
+    def _elements(self, whole: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        return np.lib.stride_tricks.as_strided(whole, self._values.shape, self._strides)
 
 
 class Emulator:
@@ -117,24 +177,34 @@ class Emulator:
 
         return bind
 
-    def launch(self, name: str, operands: Operands, placement: Placement, *, order: int = 0) -> None:
+    def launch(
+        self, name: str, operands: Operands, placement: Placement, *, order: int = 0, multiprocessors: int = FEW
+    ) -> None:
         """Run `name` on copies of (m, k) `a` and (k, 1) `x` and (m, 1) `y`, float32, and write back what they became.
 
+        Lanes, warps and blocks get their turns in one of two orders, 0 and 1.
+
         Raises:
-            FaultError: the kernel did what it must not, or took longer than `LIMIT_S`.
+            FaultError: the kernel did what it must not, as to write between elements, or took longer than `LIMIT_S`.
             RuntimeError: the launch was refused; in CUDA's words.
         """
-        tensors = (operands.a, operands.x, operands.y)
         m, k = operands.a.shape
-        head = struct.pack(_REQUEST, name.encode(), m, k, placement.a, placement.x, placement.y, order, LIMIT_S)
-        request = b"".join((head, *(tensor.numpy().tobytes() for tensor in tensors)))
-        self._send(request)
+        a_stride, x_stride, y_stride = placement.strides(m, k)
+        memories = (
+            _Memory("A", operands.a, (1, a_stride) if placement.by_columns else (a_stride, 1)),
+            _Memory("x", operands.x, (x_stride, 1)),
+            _Memory("y", operands.y, (y_stride, 1)),
+        )
+        head = struct.pack(
+            _REQUEST, name.encode(), m, k, a_stride, x_stride, y_stride, placement.by_columns,
+            placement.a, placement.x, placement.y, order, multiprocessors, LIMIT_S,
+        )  # fmt: skip
+        self._send(b"".join((head, *(memory.whole.tobytes() for memory in memories))))
         (length,) = struct.unpack("<q", self._read(8))
         words = self._read(length).decode()
-        for tensor in tensors:
-            content = bytearray(self._read(4 * tensor.numel()))
-            if content:
-                tensor.copy_(torch.frombuffer(content, dtype=torch.float32).view(tensor.shape))
+        contents = [self._read(memory.whole.nbytes) for memory in memories]
+        for memory, content in zip(memories, contents, strict=True):
+            memory.take(content)
         if words:
             raise RuntimeError(f"{name}: the launch failed: {words}")
 

@@ -61,31 +61,40 @@ std::size_t scheduler_stack_bytes;
 using Jump = void (*)(jmp_buf, int);
 const auto jump = reinterpret_cast<Jump>(dlsym(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), "_longjmp"));
 
-void give_turn_back() {
-  __sanitizer_start_switch_fiber(&current->fiber->fake_stack, scheduler_stack, scheduler_stack_bytes);
-  if (_setjmp(current->fiber->here) == 0) jump(scheduler, 1);
-  __sanitizer_finish_switch_fiber(current->fiber->fake_stack, nullptr, nullptr);
-}
-
 void become(Lane& lane) {
   current = &lane;
   thread_index = lane.thread;
 }
 
-// The lane of the same warp whose turn comes next, if it has not run yet.
-Lane* fresh_neighbour() {
+// The lane of the same warp whose turn comes next.
+Lane* neighbour() {
   const unsigned next = order == Order::ascending ? current->number + 1 : current->number - 1;
-  const bool is_there = next < threads && next / kWarpSize == current->number / kWarpSize;
-  return is_there && all[next].state == State::fresh ? &all[next] : nullptr;
+  return next < threads && next / kWarpSize == current->number / kWarpSize ? &all[next] : nullptr;
 }
 
-// A fiber is one lane after the other. One that has ended hands it to its neighbour, which saves two jumps.
+// Straight to the neighbour where it can go on, which saves a jump; else to the scheduler.
+void give_turn_back() {
+  Lane* const next = neighbour();
+  const bool straight = next != nullptr && next->fiber->stack != nullptr &&
+                        (next->state == State::fresh || next->state == State::runnable);
+  __sanitizer_start_switch_fiber(&current->fiber->fake_stack, straight ? next->fiber->stack : scheduler_stack,
+                                 straight ? kStackBytes : scheduler_stack_bytes);
+  if (_setjmp(current->fiber->here) == 0) {
+    if (!straight) jump(scheduler, 1);
+    become(*next);
+    jump(next->fiber->here, 1);
+  }
+  __sanitizer_finish_switch_fiber(current->fiber->fake_stack, nullptr, nullptr);
+}
+
+// A fiber is one lane after the other. One that has ended hands it to a neighbour that has not run yet.
 void live() {
   __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_stack_bytes);
   for (;;) {
     (*body_of_all)();
     current->state = State::ended;
-    if (Lane* next = fresh_neighbour()) {
+    Lane* const next = neighbour();
+    if (next != nullptr && next->state == State::fresh) {
       std::swap(next->fiber, current->fiber);
       become(*next);
     } else {
@@ -132,9 +141,11 @@ unsigned in_order(unsigned position, unsigned count) {
   return order == Order::ascending ? position : count - 1 - position;
 }
 
+bool are_same(const char* some, const char* others) { return some == others || std::strcmp(some, others) == 0; }
+
 bool meets(const Lane& waiting, const Lane& other) {
   return other.state == State::waiting && other.place.line == waiting.place.line && other.mask == waiting.mask &&
-         std::strcmp(other.what, waiting.what) == 0 && std::strcmp(other.place.file, waiting.place.file) == 0;
+         are_same(other.what, waiting.what) && are_same(other.place.file, waiting.place.file);
 }
 
 // The number of the first thread that `waiting` waits for and that has not come.

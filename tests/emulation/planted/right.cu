@@ -63,21 +63,62 @@ __global__ void words_kernel(const float* a, float* y) {
   y[96 + threadIdx.x] = max(min(own, 8.0f), -8.0f);
 }
 
+// One thread a row, by whatever strides there are.
+__global__ void views_kernel(const sgemv::Args args) {
+  const std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (row >= args.m) return;
+  const float* const first = args.a + (args.by_columns ? row : row * args.a_stride);
+  const std::int64_t step = args.by_columns ? args.a_stride : 1;
+  float sum = 0.0f;
+  for (std::int64_t column = 0; column < args.k; ++column)
+    sum = fmaf(first[column * step], args.x[column * args.x_stride], sum);
+  args.y[row * args.y_stride] = sum;
+}
+
+void start_views(const sgemv::Args& args) {
+  views_kernel<<<static_cast<unsigned>(sgemv::ceil_div(args.m, 32)), 32, 0, sgemv::stream_of(args)>>>(args);
+}
+
+// The two halves of a row go to two places in scratch, and a second kernel adds them.
+__global__ void half_sums_kernel(const sgemv::Args args, float* evens, float* odds) {
+  const std::int64_t row = blockIdx.x;
+  float sum = 0.0f;
+  for (std::int64_t column = threadIdx.x; column < args.k; column += 2)
+    sum += args.a[row * args.a_stride + column] * args.x[column * args.x_stride];
+  (threadIdx.x == 0 ? evens : odds)[row] = sum;
+}
+__global__ void add_halves_kernel(const sgemv::Args args, const float* evens, const float* odds) {
+  args.y[blockIdx.x * args.y_stride] = evens[blockIdx.x] + odds[blockIdx.x];
+}
+
 }  // namespace planted
 
-SGEMV_KERNEL(down, K_ANY, 1, 4, "shuffles down, one broadcast, fmaf, __ldg") {
+SGEMV_KERNEL(rows, K_ANY, 1, ROWS, 4, "row-major views") { planted::start_views(args); }
+SGEMV_KERNEL(columns, K_ANY, 1, COLUMNS, 4, "column-major views") { planted::start_views(args); }
+SGEMV_KERNEL(either, K_ANY, 1, ROWS_OR_COLUMNS, 4, "another kernel of the program, found by its name") {
+  const sgemv::Spec* const found = sgemv::find(args.by_columns ? "columns" : "rows");
+  if (found != nullptr && sgemv::find("nobody") == nullptr) found->launch(args);
+}
+SGEMV_KERNEL(stages, K_ANY, 1, ROWS, 4, "two stages, by way of scratch") {
+  float* const evens = args.scratch->floats(args.m);
+  float* const odds = args.scratch->floats(args.m);
+  const unsigned blocks = static_cast<unsigned>(args.m);
+  planted::half_sums_kernel<<<blocks, 2, 0, sgemv::stream_of(args)>>>(args, evens, odds);
+  planted::add_halves_kernel<<<blocks, 1, 0, sgemv::stream_of(args)>>>(args, evens, odds);
+}
+SGEMV_KERNEL(down, K_ANY, 1, PACKED, 4, "shuffles down, one broadcast, fmaf, __ldg") {
   const unsigned blocks = static_cast<unsigned>(sgemv::ceil_div(args.m, 2));
   planted::down_kernel<<<blocks, dim3(32, 2), 0, sgemv::stream_of(args)>>>(args.a, args.x, args.y, args.m, args.k);
 }
-SGEMV_KERNEL(halves, K_ANY, 1, 4, "masks of half a warp") {
+SGEMV_KERNEL(halves, K_ANY, 1, PACKED, 4, "masks of half a warp") {
   const unsigned blocks = static_cast<unsigned>(sgemv::ceil_div(args.m, 2));
   planted::halves_kernel<<<blocks, 32, 0, sgemv::stream_of(args)>>>(args.a, args.x, args.y, args.m, args.k);
 }
-SGEMV_KERNEL(shared, K_MULTIPLE_OF, 2, 8, "static and dynamic shared memory, float2") {
+SGEMV_KERNEL(shared, K_MULTIPLE_OF, 2, PACKED, 8, "static and dynamic shared memory, float2") {
   const unsigned blocks = static_cast<unsigned>(args.m);
   planted::shared_kernel<96>
       <<<blocks, 96, 96 * sizeof(float), sgemv::stream_of(args)>>>(args.a, args.x, args.y, args.k);
 }
-SGEMV_KERNEL(words, K_EQUAL_TO, 1, 4, "what ballots and shuffles give, lane by lane") {
+SGEMV_KERNEL(words, K_EQUAL_TO, 1, PACKED, 4, "what ballots and shuffles give, lane by lane") {
   planted::words_kernel<<<1, 32>>>(args.a, args.y);
 }
