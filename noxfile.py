@@ -53,11 +53,24 @@ def peers(session: nox.Session) -> None:
     measure(session, "--peers")
 
 
+@nox.session(python=False, default=False)
+def tune(session: nox.Session) -> None:
+    """Measure every kernel that sgemv picks among, and say what its rule loses; needs a GPU."""
+    measure(session, "--variants", "--timer=graph", "--cache=cold", show=("harness", "regret"))
+
+
 @nox.session(python=False)
 def tests(session: nox.Session) -> None:
     """Run the tests; none needs a GPU, and those that want one are skipped without it."""
     python = prepare(session, "tests", nvcc=True)
     leave(run(session, [python, "-m", "pytest", "tests", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def sanitize(session: nox.Session) -> None:
+    """Run compute-sanitizer's four tools over all kernels on small problems; needs a GPU."""
+    python = prepare(session, "measure", nvcc=has_nvidia_gpu())
+    leave(run(session, [python, "-m", "harness.sanitize", "--registry", "kernels.registry", *session.posargs]))
 
 
 @nox.session(python=False, default=False)
@@ -72,9 +85,16 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=False, default=False)
 def build(session: nox.Session) -> None:
-    """Build the CUDA extension and print what each kernel needs."""
-    python = prepare(session, "measure", nvcc=True)
+    """Build the CUDA extension and print what each kernel needs; --check: hold its machine code against the budget."""
+    python = prepare(session, "measure", *(["machine-code"] if "--check" in session.posargs else []), nvcc=True)
     leave(run(session, [python, "-m", "kernels.build", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def explain(session: nox.Session) -> None:
+    """Say which kernel sgemv picks, and why: `nox -s explain -- 8x65536 4096x4096:col`; needs no GPU."""
+    python = prepare(session, "measure")
+    leave(run(session, [python, "-m", "kernels", "explain", *session.posargs]))
 
 
 @nox.session(python=False, default=False)
@@ -136,14 +156,21 @@ def power(session: nox.Session) -> None:
 
 
 @nox.session(python=False, default=False)
+def regret(session: nox.Session) -> None:
+    """Say what the rule of sgemv loses in a run that holds what it picks among: `nox -s regret -- RUN`."""
+    python = prepare(session, "measure")
+    leave(run(session, [python, "-m", "harness", "regret", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
 def profile(session: nox.Session) -> None:
-    """Read hardware counters with Nsight Compute, where it is: `nox -s profile -- --kernel NAME --shape MxK`."""
+    """Read hardware counters with Nsight Compute, where it is: `nox -s profile -- --kernel NAME --shape MxK[:col]`."""
     python = prepare(session, "measure", nvcc=has_nvidia_gpu())
     leave(run(session, [python, "-m", "harness.ncu", "--registry", "kernels.registry", *session.posargs]))
 
 
-def measure(session: nox.Session, *options: str) -> None:
-    """Run the suites, then show and render the run."""
+def measure(session: nox.Session, *options: str, show: Sequence[str] = ("reports", "run", "--table")) -> None:
+    """Run the suites, then show the run: a module, its verb and what comes after the run."""
     python = prepare(session, "measure", "page", nvcc=has_nvidia_gpu())
     with tempfile.TemporaryDirectory() as folder:
         path_file = Path(folder) / "run"
@@ -153,7 +180,8 @@ def measure(session: nox.Session, *options: str) -> None:
         typed = shlex.join(["nox", "-s", session.name, *(["--", *session.posargs] if session.posargs else [])])
         code = pytest_code(run(session, [*suites, *session.posargs], SGEMV_COMMAND=typed))
         if path_file.exists():
-            shown = run(session, [python, "-m", "reports", "run", path_file.read_text().strip(), "--table"])
+            module, verb, *rest = show
+            shown = run(session, [python, "-m", module, verb, path_file.read_text().strip(), *rest])
             code = max(code, shown)
     leave(code)
 

@@ -242,6 +242,7 @@ class Bench:
             environment=where,
             builds=tuple(built.record for built in builds),
             kernels={kernel.name: kernel.summary for kernel in self._kernels.values()},
+            picked_among=tuple(kernel.name for kernel in self._kernels.values() if kernel.by_name_only),
             warnings=tuple(self._warnings(where.get("git_dirty") is True)),
             measurements=(),
         )

@@ -144,9 +144,9 @@ class Worker:
         return TrialResult(
             trial=trial,
             verdict=verdict,
-            variant=chosen.name if kernel.variants else None,
             operand_sets=sets.count,
             seconds=seconds,
+            **_which(kernel, chosen, sets),
             **_figures(timing),
         )
 
@@ -210,6 +210,14 @@ class Worker:
 
 def _bind(kernel: Kernel, sets: OperandSets) -> list[Launch]:
     return [kernel.bind(operands) for operands in sets.operands()]
+
+
+def _which(kernel: Kernel, measured: Kernel, sets: OperandSets) -> dict[str, Any]:
+    """The fields of `TrialResult` that say which of a kernel's ways was measured, where it has several."""
+    if kernel.choose is not None:
+        choice = kernel.choose(sets.operands()[0])  # every set lies as the first does
+        return {"variant": choice.kernel, "variant_reason": choice.reason}
+    return {"variant": measured.name} if kernel.variants else {}
 
 
 def checked(timing: Timing) -> Timing:

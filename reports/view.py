@@ -10,6 +10,7 @@ from harness.model import Problem, Run
 from reports import format as fmt
 from reports.cases import case_table
 from reports.cautions import Caution, Level, cautions
+from reports.choices import choice_tables
 from reports.device import device_tables
 from reports.device_kernels import DeviceKernels, device_kernels_view
 from reports.facts import BuildView, build_views, command, device_name, environment_tables, method
@@ -52,6 +53,8 @@ class View:
     """(name, design in a line)."""
     cases: tuple[Cases, ...]
     """The full table, one a problem."""
+    choices: tuple[Table, ...]
+    """What a kernel that picks among others picked, one such kernel a table; empty where there is none."""
     launch_rate: LaunchRate | None
     side_by_side: SideBySide | None
     selfcheck: Selfcheck | None
@@ -83,6 +86,7 @@ def view(run: Run, files: Sequence[tuple[str, int]] = ()) -> View:
         floor_note=floor_note(f),
         kernels=tuple((k, fmt.line(run.kernels.get(k, "no summary recorded"))) for k in f.kernels),
         cases=tuple(_cases(f, p) for p in f.problems),
+        choices=choice_tables(f),
         launch_rate=launch_rate(f),
         side_by_side=side_by_side(f),
         selfcheck=selfcheck_view(f),

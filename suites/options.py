@@ -6,7 +6,7 @@ import importlib.util
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,16 @@ from harness.device import Usability, gpu_status, installed_torch
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Kernel, Options, Problem
 from harness.nvml import Nvml
-from harness.problems import parse_shapes
+from harness.problems import SHAPE, laid_out, parse_shapes
 from harness.store import check_ref_name, store_root
 from harness.timing import Purpose, Timer, timers
 
 BASELINE = "torch.matmul"
 """Measured whatever kernels are asked for: every speed on the page is against it."""
+
+STRIDE = "elements from one row of every A to the next, where its layout is col from one column to the next"
+FURTHEST = 10**12
+"""Elements that a stride or a first element may be."""
 
 PEER_PROBLEMS = (Problem(m=1024, k=128), Problem(m=4096, k=4096))
 """A short one and a long one: a peer takes seconds for each case."""
@@ -50,6 +54,8 @@ class Selection:
     kernels: tuple[Kernel, ...]
     problems: tuple[Problem, ...] | None
     """None: the suite's own."""
+    lay_out: Callable[[Problem], Problem]
+    """Gives a problem the layout that was asked for all; CommandError where it cannot have it."""
     timers: tuple[str, ...]
     caches: tuple[Cache, ...]
     options: Options
@@ -60,20 +66,29 @@ class Selection:
     """What was asked for and will not be measured, a line each."""
 
     def cases(self, problems: Sequence[Problem]) -> list[Case]:
-        """The selected cases on the suite's problems, or on those of --shape."""
-        return cases_for(self.kernels, self.problems or problems, self.timers, self.caches, self.options.device_type)
+        """The selected cases on the suite's problems, or on those of --shape.
+
+        Raises:
+            CommandError: one of the suite's cannot lie as asked (USAGE).
+        """
+        chosen = self.problems or tuple(dict.fromkeys(map(self.lay_out, problems)))
+        return cases_for(self.kernels, chosen, self.timers, self.caches, self.options.device_type)
 
 
 def add(group: Any) -> None:
     """Declare the options. All are text here: `select` checks them, so that every error reads the same."""
     named = {
         "--kernel": "measure only this kernel, beside torch.matmul, read and empty (repeatable)",
-        "--shape": "measure this problem, as MxK, instead of the suite's (repeatable)",
+        "--shape": f"measure this problem, as {SHAPE}, instead of the suite's (repeatable)",
         "--timer": "measure only with this timer (repeatable)",
         "--cache": "measure only with operands cold or hot (repeatable)",
     }
     for name, text in named.items():
         group.addoption(name, action="append", default=[], help=text)
+    group.addoption("--variants", action="store_true", help="measure also the kernels that another picks among")
+    group.addoption("--layout", help="row or col: whether every A lies in memory by rows or by columns (default row)")
+    group.addoption("--row-stride", help=f"{STRIDE}, with NaN between (default: packed)")
+    group.addoption("--first-element", help="elements from a 256-byte boundary to the first one of every A (default 0)")
     group.addoption("--trials", help=f"worker processes, the unit of repetition (default {TRIALS})")
     group.addoption("--max-time", help=f"seconds a case and trial (default {MAX_TIME_S})")
     group.addoption(
@@ -98,13 +113,15 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
     option = config.option
     if option.ref is not None:
         check_ref_name(option.ref)
-    chosen, problems = _kernels(option.kernel, kernels), tuple(parse_shapes(option.shape)) or None
+    chosen, lay_out = _kernels(option.kernel, kernels, variants=option.variants), _lay_out(option)
+    problems = tuple(dict.fromkeys(map(lay_out, parse_shapes(option.shape) or (PEER_PROBLEMS if option.peers else ()))))
     device = _device(option.device)
     _refuse_additions(option, device)
     quick = bool(option.quick)
     return Selection(
         kernels=chosen,
-        problems=problems or (PEER_PROBLEMS if option.peers else None),
+        problems=problems or None,
+        lay_out=lay_out,
         timers=_timers(option, device),
         caches=_caches(option),
         options=Options(
@@ -154,9 +171,28 @@ def _choose(option: str, wanted: Sequence[str], known: Sequence[str]) -> list[st
     return [name for name in known if not wanted or name in wanted]
 
 
-def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> tuple[Kernel, ...]:
+def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel], *, variants: bool) -> tuple[Kernel, ...]:
     chosen = set(_choose("--kernel", wanted, list(kernels)))
+    by_name_only = {kernel.name for kernel in kernels.values() if kernel.by_name_only}
+    chosen = chosen | by_name_only if variants else chosen - by_name_only | set(wanted)
     return tuple(k for k in kernels.values() if k.name in chosen or k.name == BASELINE or k.role in ALWAYS)
+
+
+def _lay_out(option: Any) -> Callable[[Problem], Problem]:
+    """What gives a problem the layout that the options name; a wrong value is refused here."""
+    if option.layout is not None:
+        _choose("--layout", [option.layout], ["row", "col"])
+    stride, first = option.row_stride, option.first_element
+    row_stride = None if stride is None else int(_number("--row-stride", stride, 1, 1, FURTHEST))
+    first_element = None if first is None else int(_number("--first-element", first, 0, 0, FURTHEST))
+
+    def lay_out(problem: Problem) -> Problem:
+        try:
+            return laid_out(problem, order=option.layout, row_stride=row_stride, first_element=first_element)
+        except ValueError as error:
+            raise CommandError(str(error), Exit.USAGE) from error
+
+    return lay_out
 
 
 def _timers(option: Any, device: str) -> tuple[str, ...]:

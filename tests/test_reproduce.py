@@ -529,10 +529,14 @@ BENCH = ("nox", "-s", "bench", "--")
         ),
         ((*BENCH, "-p", "evil", "--rootdir=/x", "/etc/x.py", "suites/../x.py"), "suites --device=cuda:0",
          "-p evil --rootdir=/x /etc/x.py suites/../x.py"),
+        ((*BENCH, "--first-element=1", "--layout", "col", "--row-stride", "70", "--shape", "8x8:col"),
+         "suites --shape=8x8:col --layout=col --row-stride=70 --first-element=1 --device=cuda:0", ""),
         ((*BENCH, "--shape", "8x8", "-q", "--benchmark-json=/etc/passwd"), "suites --shape=8x8 --device=cuda:0",
          "-q --benchmark-json=/etc/passwd"),
+        (("nox", "-s", "tune", "--", "--trials=9", "--shape=8x8"),
+         "suites --shape=8x8 --timer=graph --cache=cold --trials=9 --variants --device=cuda:0", ""),
     ],
-    ids=["all", "selfcheck", "one timer", "peers", "pytest", "hostile", "files"],
+    ids=["all", "selfcheck", "one timer", "peers", "pytest", "hostile", "a view", "files", "tune"],
 )  # fmt: skip
 def test_only_options_that_say_what_is_measured_are_taken(
     words: tuple[str, ...], arguments: str, left_out: str

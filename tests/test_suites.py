@@ -31,7 +31,7 @@ QUICKLY = ("--device", "cpu", "--shape", "64x64", "--timer", "async", "--trials"
 MEASURED = {"empty": "1x1", "torch.matmul": "64x64", "torch.mv": "64x64", "sgemv_cpu_f32": "64x64", "read": "64x64"}
 """Kernels that a CPU has, with the problem that each is measured on."""
 
-ON_CUDA = {"sgemv_k16_f32", "sgemv_k32_f32", "sgemv_k128_f32x4"}
+ON_CUDA = {"sgemv", "sgemv_k16_f32", "sgemv_k32_f32", "sgemv_k128_f32x4"}
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -74,11 +74,11 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def test_a_bench_on_the_cpu_passes(session: Session) -> None:
-    """10 cases measured, 6 that need CUDA skipped, and one line a case while it runs."""
+    """10 cases measured, 8 that need CUDA skipped, and one line a case while it runs."""
     assert session.done.returncode == 0, session.done.stdout + session.done.stderr
-    assert re.search(r"10 passed, 6 skipped", session.done.stdout)
-    lines = [line for line in session.done.stdout.splitlines() if re.search(r"\d+/16 [✓–]", line)]
-    assert len(lines) == 16
+    assert re.search(r"10 passed, 8 skipped", session.done.stdout)
+    lines = [line for line in session.done.stdout.splitlines() if re.search(r"\d+/18 [✓–]", line)]
+    assert len(lines) == 18
     assert "needs a CUDA device" in session.done.stdout
 
 
@@ -117,7 +117,7 @@ def test_kernels_on_one_problem_are_neighbours(session: Session) -> None:
     """Paired by trial, close in time: the floor first, then by cache."""
     cases = [m.case for m in load(session.folder).measurements]
     assert [case.kernel for case in cases[:2]] == ["empty", "empty"]
-    assert [str(case.cache) for case in cases[2:]] == ["cold"] * 7 + ["hot"] * 7
+    assert [str(case.cache) for case in cases[2:]] == ["cold"] * 8 + ["hot"] * 8
 
 
 def benchmarks(path: Path) -> dict[str, dict]:
@@ -187,8 +187,9 @@ def test_keywords_select_and_addopts_are_heard(tmp_path: Path) -> None:
 
 def selection(**options: object) -> Selection:
     """What `select` makes of these options, the others being as if they were left out."""
-    left_out = dict.fromkeys(("ref", "trials", "max_time", "store", "path_file"))
-    flags = dict.fromkeys(("quick", "selfcheck", "peers"), False)
+    names = ("ref", "trials", "max_time", "store", "path_file", "layout", "row_stride", "first_element")
+    left_out = dict.fromkeys(names)
+    flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants"), False)
     lists = {name: [] for name in ("kernel", "shape", "timer", "cache")}
     option = SimpleNamespace(**{**left_out, **flags, **lists, "device": "cpu", **options})
     return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]
@@ -209,6 +210,19 @@ def test_a_kernel_is_measured_beside_what_it_is_judged_by() -> None:
     assert names == ["torch.matmul", "sgemv_cpu_f32", "read", "empty"]
 
 
+def test_kernels_that_another_picks_among_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name, or all of them by --variants, whatever else is named."""
+    real = {name: kernel for name, kernel in registry.kernels().items() if not kernel.by_name_only}
+    among = {f"variant_{i}": replace(real["torch.mv"], name=f"variant_{i}", by_name_only=True) for i in range(2)}
+    monkeypatch.setattr(registry, "kernels", lambda: real | among)
+    always = ["torch.matmul", "read", "empty"]
+    assert [kernel.name for kernel in selection().kernels if kernel.by_name_only] == []
+    assert [kernel.name for kernel in selection(kernel=["variant_1"]).kernels] == [*always, "variant_1"]
+    assert [kernel.name for kernel in selection(variants=True).kernels][-2:] == list(among)
+    named = [kernel.name for kernel in selection(variants=True, kernel=["torch.mv"]).kernels]
+    assert named == ["torch.matmul", "torch.mv", "read", "empty", *among]
+
+
 def test_quick_is_a_coarse_look() -> None:
     """Cold only, the first timer, three workers, 0.03 s, each unless said otherwise."""
     quick = selection(quick=True)
@@ -218,7 +232,7 @@ def test_quick_is_a_coarse_look() -> None:
     assert (other.caches, other.options.trials, other.options.max_time_s) == ((Cache.HOT,), 7, 1.5)
 
 
-KERNELS = "torch.matmul, torch.mv, sgemv_k128_f32x4, sgemv_k16_f32, sgemv_k32_f32, sgemv_cpu_f32, read, empty"
+KERNELS = "torch.matmul, torch.mv, sgemv, sgemv_k128_f32x4, sgemv_k16_f32, sgemv_k32_f32, sgemv_cpu_f32, read, empty"
 
 
 @pytest.mark.parametrize(
@@ -253,7 +267,7 @@ def test_more_wrong_values(option: str, value: object, words: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--kernel", "sgemm"], f"--kernel: found 'sgemm', wanted one of: {KERNELS}"),
+        (["--kernel", "sgemm"], "--kernel: found 'sgemm', wanted one of: torch.matmul, torch.mv, sgemv"),
         (["--shape", "64"], "--shape: found '64', wanted MxK with two whole numbers from 1 on, such as 1024x128"),
         (["--timer", "cupti"], "--timer: found 'cupti', wanted one of: graph, event, async, sync, profiler"),
         (["--selfcheck"], "--selfcheck: needs a GPU, and this would run on the CPU: --device cpu"),
@@ -314,7 +328,7 @@ def test_collecting_measures_nothing(tmp_path: Path) -> None:
     done = suites("--collect-only", "-q", "--device", "cpu", "--cache", "cold", "--store", tmp_path / "store")
     assert done.returncode == 0, done.stdout + done.stderr
     names = [line for line in done.stdout.splitlines() if "::" in line]
-    assert len(names) == 2 * (1 + 8 * 7)
+    assert len(names) == 2 * (1 + 8 * 8)
     assert names[0].endswith("test_sgemv[empty-1x1-async-cold]")
     assert names[1].endswith("test_sgemv[empty-1x1-sync-cold]")
     assert not (tmp_path / "store").exists()

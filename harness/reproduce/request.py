@@ -12,11 +12,17 @@ from harness.errors import CommandError
 from harness.model import Run
 from harness.reproduce import cannot
 
-SESSIONS = {"bench": (), "selfcheck": ("--selfcheck",), "peers": ("--peers",)}
+SESSIONS = {
+    "bench": (),
+    "selfcheck": ("--selfcheck",),
+    "peers": ("--peers",),
+    "tune": ("--variants", "--timer=graph", "--cache=cold"),
+}
 """What nox's sessions that measure add to the options."""
 
-VALUES = ("--kernel", "--shape", "--timer", "--cache", "--trials", "--max-time", "-k")
-FLAGS = ("--quick", "--selfcheck", "--peers")
+LAYOUT = ("--layout", "--row-stride", "--first-element")
+VALUES = ("--kernel", "--shape", *LAYOUT, "--timer", "--cache", "--trials", "--max-time", "-k")
+FLAGS = ("--quick", "--selfcheck", "--peers", "--variants")
 """Options that say what is measured and for how long."""
 
 ELSEWHERE = ("--store", "--ref", "--path-file")
@@ -42,12 +48,12 @@ def request_of(run: Run) -> Request:
     Raises:
         CommandError: the command line is none that measures (INFRASTRUCTURE).
     """
-    added, words = _words(run.options.command)
+    words = _words(run.options.command)
     parser = Parser(prog="pytest", add_help=False, allow_abbrev=False)
     for name in (*VALUES, *ELSEWHERE, DEVICE):
         parser.add_argument(name, dest=name, action="append", default=[])
     for name in FLAGS:
-        parser.add_argument(name, dest=name, action="store_true", default=name in added)
+        parser.add_argument(name, dest=name, action="store_true")
     try:
         found, others = parser.parse_known_args(words)
     except CommandError as error:
@@ -62,13 +68,13 @@ def request_of(run: Run) -> Request:
     return Request(arguments=arguments, left_out=tuple(word for word in others if not _is_suite(word)))
 
 
-def _words(command: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """What the command's session adds, and the words of a command line that may be options of the suites."""
+def _words(command: Sequence[str]) -> list[str]:
+    """The words of a command line that may be options of the suites, those that its session adds among them."""
     match list(command):
         case ["nox", "-s", session, *rest] if session in SESSIONS and (not rest or rest[0] == "--"):
-            return SESSIONS[session], rest[1:]
+            return [*SESSIONS[session], *rest[1:]]
         case ["python", "-m", "pytest", *rest]:
-            return (), rest
+            return rest
     raise cannot(f"the run's command line is {' '.join(command)!r}, wanted nox -s bench or python -m pytest suites")
 
 

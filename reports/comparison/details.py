@@ -131,6 +131,8 @@ def _figures(measurement: Measurement, centre: Interval | None) -> Iterator[tupl
         yield "launches a sample", value_range(list(launches))
     if variants := dict.fromkeys(t.variant for t in measurement.trials if t.variant):
         yield "variant", fmt.name(", ".join(variants))
+    if reasons := dict.fromkeys(t.variant_reason for t in measurement.trials if t.variant_reason):
+        yield "chosen for", fmt.line("; ".join(reasons))
 
 
 def _device(measurement: Measurement, reference_mhz: float | None) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,1 @@
+"""compute-sanitizer over every kernel on small problems: `python -m harness.sanitize`."""

@@ -1,0 +1,106 @@
+"""`python -m harness.sanitize`: whether compute-sanitizer finds fault with any kernel, on small problems on a GPU."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from harness.command_line import Parser
+from harness.device import Usability, gpu_status, installed_torch
+from harness.ending import ended, say_error
+from harness.errors import CommandError, Exit
+from harness.model import Kernel
+from harness.ncu.target import ways
+from harness.nvml import Nvml
+from harness.sanitize import tool as sanitizer
+from harness.store import store_root
+
+DEVICE = "cuda:0"
+"""CUDA_VISIBLE_DEVICES says which GPU that is."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check the kernels that the arguments name; the exit code."""
+    return ended(lambda: _sanitize(_parser().parse_args(arguments)))
+
+
+def _sanitize(options: argparse.Namespace) -> int:
+    registry = importlib.import_module(options.registry)
+    names = _names(options.kernel, registry.kernels())
+    status = gpu_status(Nvml.open(), installed_torch())
+    if status.word is not Usability.USABLE:
+        raise CommandError(f"sanitize needs an NVIDIA GPU: {status.reason}", Exit.INFRASTRUCTURE)
+    found = sanitizer.find(options.sanitizer)
+    folder = options.reports or store_root(None) / "sanitize"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"--reports: {folder} cannot be written: {error}", Exit.INFRASTRUCTURE) from error
+    registry.prepare("cuda")  # here, or a process under the sanitizer would wait for the compiler
+    target = ["--registry", options.registry, "--device", DEVICE]
+    target += [word for name in names for word in ("--kernel", name)]
+    worst = Exit.FINE
+    for tool in options.tool or sanitizer.TOOLS:
+        worst = max(worst, _check(found, tool, target, (folder / f"{tool}.txt").absolute()))
+        if worst is Exit.INFRASTRUCTURE:
+            break
+    return worst
+
+
+def _check(found: str, tool: str, target: Sequence[str], report: Path) -> Exit:
+    """One tool; a line on what it says, and one for each wrong result."""
+    try:
+        with Console(stderr=True, markup=False).status(f"{tool}: every kernel on small problems"):
+            outcome = sanitizer.check(found, tool, target, report)
+    except CommandError as error:
+        say_error(error)
+        return error.code
+    for fault in outcome.faults:
+        say_error(f"{tool}: {fault}")
+    launches = sum(outcome.launches.values())
+    word = "clean" if not outcome.errors else f"{outcome.errors} errors, the first: {outcome.first}"
+    over = f"{len(outcome.launches)} kernels, {launches} launches, {outcome.seconds:.0f} s"
+    sys.stdout.write(f"{tool}: {word}; {over}; report: {report}\n")
+    sys.stdout.flush()
+    return Exit.KERNEL if outcome.errors or outcome.faults or not launches else Exit.FINE
+
+
+def _names(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> list[str]:
+    """Of kernels and variants for the device: those asked for, or all that are no library's own, as torch.matmul is."""
+    device_type = DEVICE.partition(":")[0]
+    ways_of = {kernel.name: ways(kernel, device_type) for kernel in kernels.values() if device_type in kernel.devices}
+    known = {way.name: kernel for kernel, found in ways_of.items() for way in found}
+    for name in wanted:
+        if name not in known and name not in known.values():
+            raise CommandError(f"--kernel: found {name!r}, wanted one of: {', '.join(known)}", Exit.USAGE)
+    if wanted:
+        return [way for way, kernel in known.items() if way in wanted or kernel in wanted]
+    return [name for name in known if "." not in name]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="python -m harness.sanitize",
+        description="Run compute-sanitizer's tools over the kernels on small problems.",
+    )
+    parser.add_argument("--registry", required=True, help="module with kernels(), prepare() and load()")
+    parser.add_argument("--kernel", action="append", default=[], help="check this one (repeatable; default: all)")
+    parser.add_argument(
+        "--tool", action="append", choices=tuple(sanitizer.TOOLS), help="run this one (repeatable; default: all)"
+    )
+    parser.add_argument(
+        "--sanitizer", metavar="PATH", help="compute-sanitizer (default: on PATH, of CUDA_HOME, of PyPI)"
+    )
+    parser.add_argument(
+        "--reports", type=Path, metavar="FOLDER", help="where the tools' reports are kept (default: artifacts/sanitize)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
