@@ -61,7 +61,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test a case."""
     if "case" in metafunc.fixturenames:
         try:
-            cases = metafunc.config.stash[SELECTION].cases(metafunc.module.PROBLEMS)
+            problems = metafunc.module.REGIMES if metafunc.config.option.regimes else metafunc.module.PROBLEMS
+            cases = metafunc.config.stash[SELECTION].cases(problems)
         except CommandError as error:
             cases = []
             metafunc.config.stash[REFUSED] = error  # raised here it would be a traceback

@@ -85,6 +85,7 @@ def add(group: Any) -> None:
     }
     for name, text in named.items():
         group.addoption(name, action="append", default=[], help=text)
+    group.addoption("--regimes", action="store_true", help="measure the suite's problems of every regime instead")
     group.addoption("--variants", action="store_true", help="measure also the kernels that another picks among")
     group.addoption("--layout", help="row or col: whether every A lies in memory by rows or by columns (default row)")
     group.addoption("--row-stride", help=f"{STRIDE}, with NaN between (default: packed)")
@@ -250,6 +251,8 @@ def _refuse_additions(option: Any, device: str) -> None:
         )
     if option.peers and Cache.HOT in option.cache:
         raise CommandError("--peers: other projects' timers know no hot operands; leave --cache hot out", Exit.USAGE)
+    if option.regimes and (option.shape or option.peers):
+        raise CommandError("--regimes: has problems of its own; leave --shape and --peers out", Exit.USAGE)
     for name in ("selfcheck", "peers"):
         if getattr(option, name) and not device.startswith("cuda"):
             code = Exit.USAGE if option.device else Exit.INFRASTRUCTURE

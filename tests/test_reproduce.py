@@ -533,10 +533,11 @@ BENCH = ("nox", "-s", "bench", "--")
          "suites --shape=8x8:col --layout=col --row-stride=70 --first-element=1 --device=cuda:0", ""),
         ((*BENCH, "--shape", "8x8", "-q", "--benchmark-json=/etc/passwd"), "suites --shape=8x8 --device=cuda:0",
          "-q --benchmark-json=/etc/passwd"),
+        ((*BENCH, "--regimes"), "suites --regimes --device=cuda:0", ""),
         (("nox", "-s", "tune", "--", "--trials=9", "--shape=8x8"),
          "suites --shape=8x8 --timer=graph --cache=cold --trials=9 --variants --device=cuda:0", ""),
     ],
-    ids=["all", "selfcheck", "one timer", "peers", "pytest", "hostile", "a view", "files", "tune"],
+    ids=["all", "selfcheck", "one timer", "peers", "pytest", "hostile", "a view", "files", "regimes", "tune"],
 )  # fmt: skip
 def test_only_options_that_say_what_is_measured_are_taken(
     words: tuple[str, ...], arguments: str, left_out: str

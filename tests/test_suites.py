@@ -189,7 +189,7 @@ def selection(**options: object) -> Selection:
     """What `select` makes of these options, the others being as if they were left out."""
     names = ("ref", "trials", "max_time", "store", "path_file", "layout", "row_stride", "first_element")
     left_out = dict.fromkeys(names)
-    flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants"), False)
+    flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants", "regimes"), False)
     lists = {name: [] for name in ("kernel", "shape", "timer", "cache")}
     option = SimpleNamespace(**{**left_out, **flags, **lists, "device": "cpu", **options})
     return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]
@@ -221,6 +221,13 @@ def test_kernels_that_another_picks_among_are_asked_for(monkeypatch: pytest.Monk
     assert [kernel.name for kernel in selection(variants=True).kernels][-2:] == list(among)
     named = [kernel.name for kernel in selection(variants=True, kernel=["torch.mv"]).kernels]
     assert named == ["torch.matmul", "torch.mv", "read", "empty", *among]
+
+
+@pytest.mark.parametrize("other", [{"shape": ["8x8"]}, {"peers": True}])
+def test_the_problems_of_every_regime_are_not_mixed_with_others(other: dict[str, object]) -> None:
+    """Neither wins silently."""
+    with pytest.raises(CommandError, match="^--regimes: has problems of its own; leave --shape and --peers out$"):
+        selection(regimes=True, **other)
 
 
 def test_quick_is_a_coarse_look() -> None:
@@ -321,6 +328,14 @@ def test_addopts_of_another_plugin_are_refused(tmp_path: Path) -> None:
         SGEMV_STORE=str(tmp_path),
     )
     assert allowed.returncode == 0, allowed.stdout + allowed.stderr
+
+
+def test_the_problems_of_every_regime(tmp_path: Path) -> None:
+    """--regimes measures them instead, views of A among them: 25, each with three kernels, and the floor."""
+    asked = ("--regimes", "--timer", "sync", "--cache", "cold", "--kernel", "sgemv", "--device", "cpu")
+    done = suites("--collect-only", "-q", *asked, "--store", tmp_path / "store")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len([line for line in done.stdout.splitlines() if "::" in line]) == 1 + 25 * 3
 
 
 def test_collecting_measures_nothing(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ SESSIONS = {
 
 LAYOUT = ("--layout", "--row-stride", "--first-element")
 VALUES = ("--kernel", "--shape", *LAYOUT, "--timer", "--cache", "--trials", "--max-time", "-k")
-FLAGS = ("--quick", "--selfcheck", "--peers", "--variants")
+FLAGS = ("--quick", "--selfcheck", "--peers", "--variants", "--regimes")
 """Options that say what is measured and for how long."""
 
 ELSEWHERE = ("--store", "--ref", "--path-file")
