@@ -226,7 +226,7 @@ def test_kernels_that_another_picks_among_are_asked_for(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("other", [{"shape": ["8x8"]}, {"peers": True}])
 def test_the_problems_of_every_regime_are_not_mixed_with_others(other: dict[str, object]) -> None:
     """Neither wins silently."""
-    with pytest.raises(CommandError, match="^--regimes: has problems of its own; leave --shape and --peers out$"):
+    with pytest.raises(CommandError, match=r"^--regimes: has problems of its own; leave --shape and --peers out$"):
         selection(regimes=True, **other)
 
 

@@ -66,6 +66,7 @@ inline Choice choose_for_vectors(const Args& args, const Machine& machine) {
   const std::int64_t m = args.m, vectors = (args.k + 3) / 4;
   const bool many = m >= 128 * machine.multiprocessors;
   if (args.k <= 12 && many && is_packed(args)) return {"sgemv_tiles", "very short rows, packed: read as one array"};
+  if (args.k == 16 && !many && is_packed(args)) return {"sgemv_k16_f32", "16 columns: 16 lanes a row, no loop"};
   if (vectors <= 4 && many) return {"sgemv_groups_4x4", "very short rows: 4 lanes share four"};
   if (vectors <= 8 && many) return {"sgemv_groups_8x2", "short rows: 8 lanes share two"};
   if (vectors <= 16) return {"sgemv_groups_8x1", "short rows: 8 lanes a row"};
