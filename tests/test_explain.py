@@ -155,7 +155,7 @@ def test_a_loaded_library_is_asked(*, there: bool, monkeypatch: pytest.MonkeyPat
     "machine", [H200, Machine(multiprocessors=108, clusters=False), Machine(multiprocessors=1, clusters=False)]
 )
 def test_the_rule_picks_kernels_that_can(machine: Machine) -> None:
-    """Over shapes around each power of two, packed or not, by rows or columns: a kernel for the GPU that takes them, and not sgemv itself."""
+    """Over shapes around each power of two, packed or not, by rows or columns: one for the GPU that takes them."""
     loaded("cpu")
     kernels = registry.kernels()
     sizes = sorted({max(1, 2**power + more) for power in range(18) for more in (-1, 0, 1)})
