@@ -167,7 +167,8 @@ def test_the_rule_picks_kernels_that_can(machine: Machine) -> None:
                 choice = explain(problem, machine)
                 assert choice.kernel.startswith("sgemv_"), (problem, choice)
                 assert kernels[choice.kernel].devices == ("cuda",), (problem, choice)
-                assert kernels[choice.kernel].unsupported(problem) is None, (problem, choice)
+                if min(m, k) > 1:  # else A is of both orders, and the contract speaks of one
+                    assert kernels[choice.kernel].unsupported(problem) is None, (problem, choice)
                 assert "\n" not in choice.reason
 
 
