@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/measuring.md, written from the runs kept here: `python examples/tables.py`.
+"""The tables of README.md and docs/, written from the runs kept here: `python examples/tables.py`.
 
 A table stands between `<!-- NAME -->` and `<!-- end -->`; a test holds every one of them against the runs.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT))
 from harness.commands.power import rows  # noqa: E402 - the project is found only now
 from harness.comparison.power import power  # noqa: E402
 from harness.model import Cache, Measurement, Problem, Role, Run  # noqa: E402
+from harness.problems import parse_shapes  # noqa: E402
+from harness.regret import regrets  # noqa: E402
 from harness.stats import Interval, summarize  # noqa: E402
 from harness.store import load  # noqa: E402
 from harness.timing import Purpose, timers  # noqa: E402
@@ -24,32 +26,66 @@ from reports.figures import BASELINE, Way, figures  # noqa: E402
 from reports.selfcheck import asked  # noqa: E402
 from reports.side_by_side import seconds_a_case  # noqa: E402
 
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "measuring.md", ROOT / "docs" / "comparing.md")
+DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("comparing", "kernels", "measuring")))
 EXAMPLES = ROOT / "examples"
 EXAMPLE = EXAMPLES / "h200"
+REGIMES = EXAMPLES / "regimes"
 HEADLINE_COLD = Way(timer="graph", cache=Cache.COLD)
 KERNELS = (BASELINE, "sgemv_k128_f32x4")
 SHORT, FEW_ROWS, SQUARE, LONG = (Problem(m=m, k=k) for m, k in ((1024, 128), (8, 4096), (4096, 4096), (32000, 4096)))
+
+UNFIT = re.compile("unsupported: |not measured: ")
+"""How the reason of a variant begins that cannot compute a problem, or is too slow on it to be timed."""
+SHOWN = parse_shapes(
+    "1x65536 8x4096 1024x128 300000x7 1000x1000 4096x4096 4096x4096:col 32000x4096 65536x40000".split()
+)
+"""Of the regimes, in README's table; docs/kernels.md has all."""
 
 Row = tuple[str, ...]
 
 
 def speed() -> Iterator[Row]:
-    """By problem: torch.matmul and the fastest kernel of this project, by the headline."""
-    yield "problem", f"`{BASELINE}`", "fastest kernel here", "its time", "speed", "bandwidth", "of `read`"
-    f = figures(load(EXAMPLE))
-    for problem in f.problems:
-        base = f.find(BASELINE, problem, HEADLINE_COLD)
-        own = [row for row in f.passed(HEADLINE_COLD) if row.problem == problem and row.written_here and row.summary]
-        best = min(own, key=lambda row: row.summary.median_ns.estimate)
+    """Some of the regimes."""
+    return _speed(SHOWN)
+
+
+def regimes() -> Iterator[Row]:
+    """All of them."""
+    return _speed(None)
+
+
+def _speed(shown: Sequence[Problem] | None) -> Iterator[Row]:
+    """By problem: torch's two, sgemv and the kernel that it chose, by the headline."""
+    yield "problem", f"`{BASELINE}`", "`torch.mv`", "`sgemv`", "speed", "bandwidth", "of `read`", "it chose"
+    f = figures(load(REGIMES))
+    for problem in f.problems if shown is None else shown:
+        base, mv, own = (f.find(name, problem, HEADLINE_COLD) for name in (BASELINE, "torch.mv", "sgemv"))
         yield (
             fmt.problem(problem),
-            fmt.microseconds_pm(base.summary.median_ns),
-            f"`{best.kernel}`",
-            fmt.microseconds_pm(best.summary.median_ns),
-            fmt.times_range(best.speedup),
-            fmt.gb_per_s(best.gb_per_s),
-            fmt.share(best.of_limit.estimate),
+            *(fmt.microseconds_pm(each.summary.median_ns) for each in (base, mv, own)),
+            fmt.times_range(own.speedup),
+            fmt.gb_per_s(own.gb_per_s),
+            fmt.NONE if own.of_limit is None else fmt.share(own.of_limit.estimate),
+            f"`{own.measurement.trials[0].variant}`",
+        )
+
+
+def regret() -> Iterator[Row]:
+    """By problem of which every variant was measured: what sgemv chose, the fastest of all, what the choice cost."""
+    yield "problem", "`sgemv` chose", "its time", "fastest of all", "its time", "regret (95 %)", "measured"
+    for each in regrets(load(EXAMPLES / "tune")).cases:
+        fastest, ratio = each.fastest, each.ratio
+        shares = [round(end - 1, 3) + 0.0 for end in (ratio.estimate, ratio.low, ratio.high)]  # + 0.0: no minus zero
+        if not all(variant.fault is None or UNFIT.match(variant.fault) for variant in each.variants):
+            continue  # the run was cut short in it
+        yield (
+            fmt.problem(each.case.problem),
+            f"`{each.chose[0]}`",
+            fmt.microseconds_pm(each.centre_ns),
+            f"`{fastest.kernel}`",
+            fmt.microseconds_pm(fastest.centre_ns),
+            "{} % ({} to {})".format(*(f"{100 * each:+.1f}" for each in shares)),
+            f"{each.measured}",
         )
 
 
@@ -110,6 +146,8 @@ def rates() -> Iterator[Row]:
 
 TABLES: dict[str, Callable[[], Iterator[Row]]] = {
     "speed": speed,
+    "regimes": regimes,
+    "regret": regret,
     "floors": floors,
     "checks": checks,
     "two streams": two_streams,

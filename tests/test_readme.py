@@ -50,6 +50,15 @@ def test_its_bench_options_are_accepted(line: str, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("nox -s explain --")])
+def test_its_explain_answers(line: str) -> None:
+    """Without a GPU too: a kernel and a reason a shape."""
+    shapes = shlex.split(line)[4:]
+    result = nox("-s", "explain", "--no-venv", "--", *shapes)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert len(re.findall(r"\bsgemv_\w+ +\S", result.stdout)) == len(shapes)
+
+
 @pytest.mark.parametrize("line", [line for line in commands() if line.startswith("nox -s profile --")])
 def test_its_profile_is_accepted(line: str) -> None:
     """What it names exists: a machine without a GPU then says so, and nothing before that."""
