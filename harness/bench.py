@@ -15,7 +15,7 @@ from typing import Protocol, Self
 from harness import environment, nvml
 from harness.answers import Unknown
 from harness.cases import EVERY_WORKER, stage_of
-from harness.draft import Draft, unwritable
+from harness.draft import Draft, make_store, unwritable
 from harness.errors import CommandError, Exit
 from harness.model import (
     SCHEMA_VERSION,
@@ -135,7 +135,7 @@ class Bench:
     def _try_store(self) -> None:
         """Whether runs can be written is found out now, not when the first case has been measured."""
         try:
-            self.store.root.mkdir(parents=True, exist_ok=True)
+            make_store(self.store.root)
             with tempfile.TemporaryFile(dir=self.store.root):
                 pass
         except OSError as error:

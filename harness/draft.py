@@ -51,7 +51,7 @@ class Draft:
             CommandError: the store cannot be written to (INFRASTRUCTURE).
         """
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            make_store(root)
             lock = filelock.FileLock(root / f"{PREFIX}{header.id}.lock")
             lock.acquire(timeout=1)  # for a moment `_clear_locks` of another process may hold it
             draft = cls(root, header.id, lock)
@@ -193,6 +193,21 @@ def _clear_locks(root: Path) -> None:
                 path.unlink(missing_ok=True)
         finally:
             lock.release()
+
+
+def make_store(root: Path) -> None:
+    """Make the folder `root` of a store, if need be.
+
+    A new one tells git to leave it alone, as tools' caches do: within a checkout its files would else be changes to it,
+    and every run after the first would call the code that it measured changed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if root.is_dir():
+        return
+    root.mkdir(parents=True, exist_ok=True)
+    (root / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
 def unwritable(root: Path, error: OSError) -> CommandError:

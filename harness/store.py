@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from harness.draft import Draft, UnreadableDraftError, sha256_of, unwritable
+from harness.draft import Draft, UnreadableDraftError, make_store, sha256_of, unwritable
 from harness.errors import CommandError, Exit, first_line
 from harness.json_text import parsed
 from harness.model import SCHEMA_VERSION, Environment, RecordError, Run
@@ -113,7 +113,8 @@ class Store:
         check_ref_name(name)
         target = self.root / "refs" / name
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_store(self.root)
+            target.parent.mkdir(exist_ok=True)
             temporary = target.with_name(f".{name}-{os.getpid()}")
             temporary.write_text(run_id + "\n", encoding="utf-8")
             temporary.replace(target)

@@ -91,7 +91,7 @@ def selection(**chosen: object) -> Selection:
     """What `select` makes of these options, the others being as if they were left out."""
     names = ("ref", "trials", "max_time", "store", "path_file", "device", "layout", "row_stride", "first_element")
     left_out = dict.fromkeys(names)
-    flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants"), False)
+    flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants", "regimes"), False)
     lists = {name: [] for name in ("kernel", "shape", "timer", "cache")}
     option = SimpleNamespace(**{**left_out, **flags, **lists, **chosen})
     return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]

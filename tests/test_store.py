@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.draft import Draft, write_run, write_sums
+from harness.draft import Draft, make_store, write_run, write_sums
 from harness.errors import CommandError, Exit
 from harness.model import DeviceState, Environment, Run, Verdict, Word
 from harness.store import SELECTORS, Store, check_ref_name, load, load_whole, new_run_id, store_root, verify
@@ -574,3 +574,21 @@ def test_verify_of_an_empty_store(tmp_path: Path) -> None:
     """Nothing to verify is not fine: whoever asked expected a run."""
     done = harness("verify", "--store", str(tmp_path))
     assert (done.returncode, done.stderr) == (4, f"no runs in {tmp_path}\n")
+
+
+def test_a_store_within_a_checkout_is_no_change_to_it(tmp_path: Path) -> None:
+    """Else every run after the first would say that the code it measured had been changed."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    make_store(tmp_path / "deep" / "store")
+    (tmp_path / "deep" / "store" / "run").mkdir()
+    (tmp_path / "deep" / "store" / "run" / "run.json").write_text("{}")
+    status = subprocess.run(
+        ["git", "-C", tmp_path, "status", "--porcelain"], capture_output=True, text=True, check=True
+    )
+    assert status.stdout == ""
+
+
+def test_a_folder_that_was_there_is_left_as_it_is(tmp_path: Path) -> None:
+    """Whoever keeps runs under version control goes on doing so."""
+    make_store(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -97,7 +97,9 @@ def test_the_run_is_published(session: Session) -> None:
     run = load(session.folder)
     assert not run.partial
     assert Store(session.store).resolve("baseline") == session.folder
-    assert [path.name for path in session.store.iterdir() if path.name != "refs"] == [session.folder.name]
+    assert [path.name for path in session.store.iterdir() if path.name not in (".gitignore", "refs")] == [
+        session.folder.name
+    ]
     words = {(m.case.kernel, str(m.case.cache)): str(m.verdict.word) for m in run.measurements}
     assert words == {
         (kernel, cache): "passed" if kernel in MEASURED else "unsupported"
@@ -471,7 +473,7 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     assert run.partial
     assert [m.case.kernel for m in run.measurements] == ["empty", "torch.matmul"]
     assert all(m.samples_ns for m in run.measurements)
-    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [run.id, "refs"]
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [".gitignore", run.id, "refs"]
 
 
 @pytest.mark.parametrize("option", ["--selfcheck", "--peers"])
