@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from torch import device
 
 FLOAT32_BYTES = 4
+
 BOUNDARY_BYTES = 256
 """The rule looks at how many bytes A and x start past a multiple of it, and no closer."""
 
 CLUSTERS = (9, 10)
-"""Major compute capabilities whose devices have thread-block clusters of 16 blocks, as csrc/common.cuh says."""
+"""Major compute capabilities whose devices have thread-block clusters of 16 blocks, as csrc/common.cuh says, ..."""
+CLUSTERS_FROM = 32
+"""... if they have so many multiprocessors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +38,7 @@ class Machine:
 
 
 H200 = Machine(multiprocessors=132, clusters=True)
+"""What is asked about where there is no GPU: the rule was found on one."""
 
 
 def explain(problem: Problem, machine: Machine) -> Choice:
@@ -82,7 +86,8 @@ def machine_of(where: device) -> Machine:
     if where.type != "cuda":
         raise ValueError(f"{where}: wanted a CUDA device")
     found = torch.cuda.get_device_properties(where)
-    return Machine(multiprocessors=found.multi_processor_count, clusters=found.major in CLUSTERS)
+    clusters = found.major in CLUSTERS and found.multi_processor_count >= CLUSTERS_FROM
+    return Machine(multiprocessors=found.multi_processor_count, clusters=clusters)
 
 
 class _Choice(ctypes.Structure):

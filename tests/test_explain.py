@@ -119,12 +119,24 @@ def test_only_a_cuda_device_is_a_machine() -> None:
         machine_of(torch.device("cpu"))
 
 
-@pytest.mark.parametrize(("major", "clusters"), [(8, False), (9, True), (10, True), (12, False)])
-def test_a_machine_is_read_from_the_device(major: int, clusters: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clusters of 16 blocks: compute capability 9.x and 10.x."""
-    properties = type("Properties", (), {"multi_processor_count": 108, "major": major})
+@pytest.mark.parametrize(
+    ("major", "count", "clusters"),
+    [(8, 108, False), (9, 132, True), (9, 32, True), (9, 16, False), (10, 148, True), (12, 188, False)],
+)
+def test_a_machine_is_read_from_the_device(
+    major: int, count: int, clusters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clusters of 16 blocks: compute capability 9.x and 10.x, but not on a small part of such a GPU."""
+    properties = type("Properties", (), {"multi_processor_count": count, "major": major})
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
-    assert machine_of(torch.device("cuda:0")) == Machine(multiprocessors=108, clusters=clusters)
+    assert machine_of(torch.device("cuda:0")) == Machine(multiprocessors=count, clusters=clusters)
+
+
+def test_no_rows_are_no_fault_of_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers for M = 0, where nothing is launched."""
+    loaded("cpu")
+    monkeypatch.setattr(module, "machine_of", lambda _: H200)
+    assert choose(Operands(a=torch.empty(0, 70_000), x=torch.empty(70_000, 1), y=torch.empty(0, 1))).kernel
 
 
 def test_the_projects_own_rule_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +267,7 @@ def test_the_command_asks_for_the_gpu_that_is_here(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("explain", "40"), "--shape: found '40', wanted MxK with two whole numbers from 1 on, such as 1024x128"),
+        (("explain", "40"), "SHAPE: found '40', wanted MxK with two whole numbers from 1 on, such as 1024x128"),
         (
             ("explain", "4x4", "--multiprocessors", "0"),
             "--multiprocessors: found '0', wanted a whole number from 1 to 4096",

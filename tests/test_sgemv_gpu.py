@@ -190,6 +190,19 @@ def test_more_than_two_to_the_31_elements(
     assert compare(y, sums, bound)[0] is None
 
 
+def test_more_than_two_to_the_32_rows() -> None:
+    """Rows of a column-major A are counted in 64 bits too; its two columns are one, to save memory."""
+    m = 2**32 + 33
+    if torch.cuda.mem_get_info()[0] < 12 * m:
+        pytest.skip(f"needs {12 * m / 2**30:.0f} GiB of free memory")
+    column = torch.ones(m, device="cuda")
+    column[-1] = 5.0
+    y = torch.full((m, 1), NAN, device="cuda")
+    launcher("sgemv")(column.as_strided((m, 2), (1, 0)), torch.tensor([[1.0], [2.0]], device="cuda"), y)
+    assert y[-1].item() == 15.0
+    assert all(bool((part == 3.0).all()) for part in y[:-1].split(2**30))
+
+
 @pytest.mark.skipif(CHOOSER not in NAMES, reason=f"no kernel is called {CHOOSER}")
 def test_the_rule_picks_several_kernels() -> None:
     """For the mixed problems; all of them are tried above by name too."""

@@ -15,6 +15,9 @@ __host__ __device__ constexpr std::int64_t ceil_div(std::int64_t value, std::int
   return (value + divisor - 1) / divisor;
 }
 
+// Blocks of a launch. More than a grid takes become none, which CUDA refuses; a mere cast would wrap and leave rows out.
+inline unsigned grid_of(std::int64_t blocks) { return blocks <= 2147483647 ? static_cast<unsigned>(blocks) : 0; }
+
 // Of the current device.
 inline std::int64_t multiprocessors() {
   int device = 0;
@@ -24,13 +27,14 @@ inline std::int64_t multiprocessors() {
   return count;
 }
 
-// Whether the current device has thread-block clusters of 16 blocks.
+// Whether the current device can be trusted with thread-block clusters of 16 blocks: 32 multiprocessors, since a small part
+// of a GPU may not have enough of them side by side.
 inline bool has_clusters() {
   int device = 0;
   int major = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  return major == 9 || major == 10;
+  return (major == 9 || major == 10) && multiprocessors() >= 32;
 }
 
 // Sum over groups of `width` neighbouring lanes; every lane gets its group's sum. All 32 lanes must call it.

@@ -99,7 +99,7 @@ inline const char* launch_error() { return nullptr; }
 // Computes y = A x.
 #define SGEMV_KERNEL(name, k_rule, k_value, layout, alignment, summary) \
   SGEMV_OP(name, k_rule, k_value, layout, alignment)
-// The same, as one of those that `sgemv` chooses among: measured only when asked for by name.
+// The same, as a candidate for the rule of `sgemv`: measured only when asked for by name.
 #define SGEMV_VARIANT(name, k_rule, k_value, layout, alignment, summary) \
   SGEMV_OP(name, k_rule, k_value, layout, alignment)
 // Reads A and x and writes m values: a variant of `read`.

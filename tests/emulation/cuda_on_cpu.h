@@ -53,6 +53,7 @@ enum cudaDeviceAttr {
 namespace cuda {
 
 constexpr std::size_t kMostSharedBytes = 48 * 1024;
+constexpr unsigned kMostBlocks = 2147483647;  // of a grid's first dimension
 
 inline int multiprocessors = 1;  // that the device says it has
 inline dim3 grid_size, block_size;
@@ -83,7 +84,7 @@ template <class Kernel>
 auto launch(Kernel kernel, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
   return [=](auto... arguments) {
     const unsigned threads = block.x * block.y * block.z;
-    if (grid.x * grid.y * grid.z == 0 || threads == 0 || threads > lanes::kMostThreads ||
+    if (grid.x > kMostBlocks || grid.x * grid.y * grid.z == 0 || threads == 0 || threads > lanes::kMostThreads ||
         shared_bytes > kMostSharedBytes) {
       last_error = cudaErrorInvalidConfiguration;
       return;

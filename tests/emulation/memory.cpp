@@ -18,7 +18,7 @@ struct Extent {
 };
 
 std::map<const char*, Extent>& extents() {
-  static std::map<const char*, Extent> by_address;
+  static auto& by_address = *new std::map<const char*, Extent>;  // never destroyed: buffers live until the very end
   return by_address;
 }
 
