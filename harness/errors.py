@@ -18,7 +18,7 @@ class Exit(IntEnum):
     RUN = 4
     """A run is missing, damaged, stale or of a newer schema."""
     KERNEL = 5
-    """A kernel is wrong or crashed, a case was lost, a selfcheck failed."""
+    """A kernel is wrong or crashed, a case was lost, a selfcheck, sanitize or the static gate failed."""
     INFRASTRUCTURE = 6
     """No usable GPU, driver, compiler, disk, package."""
     INTERRUPTED = 130

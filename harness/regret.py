@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from harness.comparison.sides import side
 from harness.errors import CommandError, Exit
-from harness.model import Case, Measurement, Run
+from harness.model import Case, Measurement, Run, Word
 from harness.stats import Interval, speedup
 from harness.timing import HEADLINE, not_benched
 from harness.words import visible
@@ -37,6 +37,11 @@ class Variant:
     """Time of the rule's kernel over its own, paired by trial; None with a fault."""
     fault: str | None = None
     """Why it has no figures, in one line; None: it has."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether its contract leaves the problem out, so that the rule could not have picked it."""
+        return self.fault is not None and self.fault.startswith(f"{Word.UNSUPPORTED}: ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +68,10 @@ class Regret:
 
     @property
     def ratio(self) -> Interval | None:
-        """Time of the rule's kernel over the fastest variant's: 1.05 is a regret of 5 %."""
+        """Time of the rule's kernel over the fastest variant's: 1.05 is a regret of 5 %.
+
+        Below 1 by more than chance where what it picked has no figures: see `chose_unmeasured`.
+        """
         fastest = self.fastest
         return None if fastest is None else fastest.ratio
 
@@ -71,6 +79,17 @@ class Regret:
     def measured(self) -> int:
         """How many of the variants have figures."""
         return sum(each.fault is None for each in self.variants)
+
+    @property
+    def eligible(self) -> int:
+        """How many of the variants the rule could have picked, by their contracts."""
+        return sum(not each.refused for each in self.variants)
+
+    @property
+    def chose_unmeasured(self) -> tuple[str, ...]:
+        """Of `chose`, what has no figures of its own beside the rule's: the ratio is to the others alone."""
+        measured = {each.kernel for each in self.variants if each.fault is None}
+        return tuple(name for name in self.chose if name not in measured)
 
     def above(self, fraction: float) -> bool:
         """Whether the whole interval of the regret lies above `fraction`."""

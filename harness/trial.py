@@ -197,8 +197,7 @@ class Worker:
 
     def _variants(self, kernel: Kernel) -> list[Kernel]:
         """The ways to compute `kernel` on this device; itself where it has no variants."""
-        device_type = self._device.split(":")[0]
-        return [variant for variant in kernel.variants if device_type in variant.devices] or [kernel]
+        return kernel.ways(self._device.split(":")[0])
 
     def _set_count(self, case: Case) -> int:
         if case.role is Role.FLOOR:

@@ -17,9 +17,11 @@ from harness.model import Problem
 from harness.problems import SHAPE, parse_shapes
 from harness.words import problem_in_words, visible
 from kernels import registry
+from kernels.declarations import CHOOSER
 from kernels.explain import H200, Machine, explain, machine_of
 
 MOST_MULTIPROCESSORS = 4096
+"""Far more than any device has: what is beyond is a slip."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m kernels", description="What the kernels say of themselves.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="COMMAND")
-    verb = verbs.add_parser("explain", help=f"which kernel `{registry.CHOOSER}` picks, and why", description=__doc__)
+    verb = verbs.add_parser("explain", help=f"which kernel `{CHOOSER}` picks, and why", description=__doc__)
     verb.add_argument("shape", nargs="+", metavar="SHAPE", help=SHAPE)
     verb.add_argument("--multiprocessors", metavar="N", help="of the device; default: of the GPU here, else an H200's")
     verb.add_argument("--no-clusters", action="store_true", help="the device has no thread-block clusters")
@@ -38,7 +40,7 @@ def _parser() -> Parser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    problems = parse_shapes(options.shape)
+    problems = parse_shapes(options.shape, "SHAPE")
     machine, where = _machine(options.multiprocessors, no_clusters=options.no_clusters)
     answers = [(problem, *_answer(problem, machine)) for problem in problems]
     clusters = "thread-block clusters" if machine.clusters else "no thread-block clusters"
@@ -78,7 +80,7 @@ def _multiprocessors(text: str | None) -> int | None:
 
 def _answer(problem: Problem, machine: Machine) -> tuple[str, str]:
     """The kernel and the reason; a dash and why not, where `sgemv` does not take the problem."""
-    refused = registry.kernels()[registry.CHOOSER].unsupported(problem)
+    refused = registry.kernels()[CHOOSER].unsupported(problem)
     if refused is not None:
         return "–", refused
     choice = explain(problem, machine)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.model import BuildRecord, KernelResources
 from kernels import compiling, ptxas, sass
+from kernels.declarations import sources_by_kernel
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
@@ -25,7 +26,15 @@ def record(
     key: str,
     sources: dict[str, str],
 ) -> BuildRecord:
-    """The record of a build that succeeded in the folder `work`."""
+    """The record of a build that succeeded in the folder `work`.
+
+    Args:
+        plan: what was built.
+        compiled: what the compilers did.
+        work: holds src/ and obj/, as `compiling` leaves them.
+        key: names the cache entry.
+        sources: SHA-256 by name relative to csrc.
+    """
     code = compiling.machine_code(plan, work)
     return BuildRecord(
         library=plan.library,
@@ -41,6 +50,7 @@ def record(
         device_code_sha256={name: compiling.sha256(path) for name, path in code.items()},
         resources=_resources(compiled.log),
         seconds=round(compiled.seconds, 3),
+        sources_by_kernel=sources_by_kernel(work / "src", plan.target),
     )
 
 

@@ -61,9 +61,9 @@ class Entry:
         return self.resources.spill_store_bytes + self.resources.spill_load_bytes
 
     @property
-    def local_bytes(self) -> int:
-        """Of local memory, a thread; at least 1 where the machine code has an instruction that touches any."""
-        return max(self.resources.stack_bytes, int(self.code.local_accesses > 0))
+    def uses_local_memory(self) -> bool:
+        """By the compiler's word, or by an instruction of the machine code that touches it."""
+        return self.resources.stack_bytes > 0 or self.code.local_accesses > 0
 
     def matches(self, line: str) -> bool:
         """Whether a line of the budget is about it: named as its template, or by a pattern such as `f<*, true>`."""
@@ -75,10 +75,10 @@ class Entry:
 
 
 def limits(csrc: Path) -> dict[str, Limits]:
-    """The lines of csrc's budget by function.
+    """The lines of csrc's budget by function; none without the file, so that every function is told its line.
 
     Raises:
-        CommandError: it is missing or not as wanted (USAGE).
+        CommandError: it cannot be read or is not as wanted (USAGE).
     """
     path = csrc / FILE
     try:
@@ -159,12 +159,10 @@ def _local_memory(of: Sequence[Entry]) -> Iterator[str]:
             f"{worst}: spills {worst.spilled_bytes} bytes of registers a thread{others}, wanted none: let it hold less "
             "in registers at once, or fewer threads be resident"
         )
-    if using := [entry for entry in of if not entry.spilled_bytes and entry.local_bytes]:
-        worst, others = _worst(using, lambda entry: entry.local_bytes)
-        yield (
-            f"{worst}: uses {worst.local_bytes} bytes of local memory a thread{others}, wanted none: index arrays by "
-            "constants only, so that they fit registers"
-        )
+    if using := [entry for entry in of if not entry.spilled_bytes and entry.uses_local_memory]:
+        worst, others = _worst(using, lambda entry: entry.resources.stack_bytes)
+        used = f"{worst.resources.stack_bytes} bytes of local memory a thread, {worst.code.local_accesses} accesses"
+        yield f"{worst}: uses {used}{others}, wanted none: index arrays by constants only, so that they fit registers"
 
 
 def _over_budget(name: str, limits: Limits, of: Sequence[Entry]) -> Iterator[str]:

@@ -33,7 +33,7 @@ __all__ = ["BuildError", "Built", "build", "cache_folder"]
 
 RECORD = "build-record.json"
 SUMS = "SHA256SUMS"
-LAYOUT = 2
+LAYOUT = 3
 """Part of the key: raised when an entry holds more than before, so that an older one is not taken for it."""
 
 

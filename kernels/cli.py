@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
+from harness.command_line import PIPE_WIDTH, Parser
+from harness.ending import ended, say_error
 from harness.errors import CommandError, Exit
 from harness.model import KernelResources
 from kernels import budget
@@ -18,29 +22,28 @@ from kernels.toolchain import DEFAULT_ARCHITECTURES, nvcc_path, nvcc_requirement
 _DEFAULT = " ".join(DEFAULT_ARCHITECTURES)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and gives its exit code: 0, or 2, 5 (static gate) or 6 with lines on stderr."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    return ended(lambda: _run(_parser().parse_args(arguments)))
+
+
+def _run(options: argparse.Namespace) -> int:
     if (options.check or options.budget) and (options.arch or options.target != "cuda"):
-        parser.error(f"--check and --budget are about cuda and {_DEFAULT}: found --arch or --target too")
-    try:
-        if options.needs:
-            if nvcc_path() is None:
-                sys.stdout.write(f"{nvcc_requirement()}\n")
-            return 0
-        if options.check or options.budget:
-            return _static_gate(only_print=options.budget)
-        architectures = tuple(options.arch) if options.arch else None
-        built = build(options.target, architectures=architectures)
-    except CommandError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return int(error.code)
+        found = "--arch" if options.arch else f"--target {options.target}"
+        wanted = f"neither --arch nor --target: both are about cuda and {_DEFAULT}"
+        raise CommandError(f"--check, --budget: found {found} too, wanted {wanted}", Exit.USAGE)
+    if options.needs:
+        if nvcc_path() is None:
+            sys.stdout.write(f"{nvcc_requirement()}\n")
+        return Exit.FINE
+    if options.check or options.budget:
+        return _static_gate(only_print=options.budget)
+    built = build(options.target, architectures=tuple(options.arch) if options.arch else None)
     sys.stdout.write(f"{built.library}\n")
     sys.stdout.flush()
     if built.record.resources:
-        Console().print(_table(built.record.resources))
-    return 0
+        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(_table(built.record.resources))
+    return Exit.FINE
 
 
 def _static_gate(*, only_print: bool) -> int:
@@ -52,7 +55,7 @@ def _static_gate(*, only_print: bool) -> int:
         return Exit.FINE
     faults = budget.faults(found, budget.limits(CSRC))
     for fault in faults:
-        sys.stderr.write(f"error: {fault}\n")
+        say_error(fault)
     if not faults:
         where = ", ".join(DEFAULT_ARCHITECTURES)
         sys.stdout.write(
@@ -61,8 +64,8 @@ def _static_gate(*, only_print: bool) -> int:
     return Exit.KERNEL if faults else Exit.FINE
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m kernels.build", description="Build the kernels' library.")
+def _parser() -> Parser:
+    parser = Parser(prog="python -m kernels.build", description="Build the kernels' library.")
     parser.add_argument("--target", choices=("cuda", "cpu"), default="cuda", help="default: cuda")
     parser.add_argument(
         "--arch",
@@ -71,14 +74,15 @@ def _parser() -> argparse.ArgumentParser:
         type=_architecture,
         help=f"default: of the GPUs present, else {_DEFAULT}",
     )
-    parser.add_argument("--check", action="store_true", help=f"only hold the code for {_DEFAULT} to csrc/{budget.FILE}")
-    parser.add_argument("--budget", action="store_true", help="only print the budget that the code would just keep")
-    parser.add_argument("--needs", action="store_true", help="only print what pip must install to have an nvcc, if any")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--check", action="store_true", help=f"only hold the code for {_DEFAULT} to csrc/{budget.FILE}")
+    only.add_argument("--budget", action="store_true", help="only print the budget that the code would just keep")
+    only.add_argument("--needs", action="store_true", help="only print what pip must install to have an nvcc, if any")
     return parser
 
 
 def _architecture(word: str) -> str:
-    if not word.startswith("sm_") or not word[3:5].isdigit():
+    if not re.fullmatch(r"sm_[1-9]\d{1,2}[af]?", word):
         raise argparse.ArgumentTypeError(f"found {word!r}, wanted an architecture such as sm_90")
     return word
 

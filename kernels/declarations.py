@@ -11,6 +11,10 @@ from harness.errors import CommandError, Exit
 from harness.model import Role
 
 CSRC = Path(__file__).parent / "csrc"
+CHOOSER = "sgemv"
+"""The declared kernel that picks among others, by the rule of csrc/rule.h."""
+
+RULE = "rule.h"
 GLUE = ("op.cpp", "explain.cpp")
 """The sources without a kernel: part of every library."""
 
@@ -109,6 +113,22 @@ def parse(path: Path) -> list[Declaration]:
         )
     if not found:
         raise DeclarationError(f"{path}:1: declares no kernel, wanted a line: {_FORM} ({_RULES})")
+    return found
+
+
+def sources_by_kernel(csrc: Path, target: str) -> dict[str, tuple[str, ...]]:
+    """The sources of `target` ("cuda" or "cpu") whose code a launch of each kernel runs, by name relative to csrc.
+
+    A kernel runs its own; `CHOOSER` also those of all that its rule names.
+
+    Raises:
+        DeclarationError: a source has no or a malformed declaration.
+    """
+    own = {each.name: path.name for path in kernel_sources(csrc, target) for each in parse(path)}
+    found: dict[str, tuple[str, ...]] = {name: (source,) for name, source in own.items()}
+    if CHOOSER in own:
+        named = set(re.findall(r'"(\w+)"', (csrc / RULE).read_text(encoding="utf-8")))
+        found[CHOOSER] = tuple(sorted({source for name, source in own.items() if name in {CHOOSER, *named}}))
     return found
 
 

@@ -13,13 +13,8 @@ from typing import Any
 from harness.model import Kernel, Launch, Operands, Problem, Role
 from kernels import ops
 from kernels.build import Built, build
-from kernels.declarations import CSRC, Declaration, DeclarationError, declarations
-from kernels.explain import choose
-
-CHOOSER = "sgemv"
-"""The declared kernel that picks among others, by the rule of csrc/rule.h."""
-
-FLOAT32_BYTES = 4
+from kernels.declarations import CHOOSER, CSRC, Declaration, DeclarationError, declarations
+from kernels.explain import FLOAT32_BYTES, choose
 
 
 def kernels(csrc: Path = CSRC) -> dict[str, Kernel]:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.ncu import target
 from harness.ncu.output import METRICS
+from tests import fake_tool
 
 CUBLAS = "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, 0, 0>(T13, T6, T6)"
 REDUCE = "void cublasLt::splitKreduce_kernel<32, 16>(cublasSplitKParams<float>, const float *, float *)"
@@ -59,33 +58,6 @@ def log(
     return f"{before}==PROF== Disconnected from process 1046\n{text.getvalue()}"
 
 
-PLAY = """#!{python}
-import json, pathlib, sys, time
-here = pathlib.Path(__file__).parent
-calls = json.loads((here / "calls.json").read_text()) if (here / "calls.json").exists() else []
-calls.append(sys.argv[1:])
-(here / "calls.json").write_text(json.dumps(calls))
-story = json.loads((here / "story.json").read_text())
-play = story[min(len(calls), len(story)) - 1]
-pathlib.Path(sys.argv[sys.argv.index("--log-file") + 1]).write_text(play.get("log", ""))
-sys.stdout.write(play.get("stdout", ""))
-sys.stderr.write(play.get("stderr", ""))
-sys.stdout.flush()
-time.sleep(play.get("sleep_s", 0))
-sys.exit(play.get("code", 0))
-"""
-
-
 def fake(folder: Path, *story: dict[str, Any]) -> str:
-    """An ncu that plays one part of the story a call, and the last one from then on."""
-    tool = folder / "ncu"
-    tool.write_text(PLAY.replace("{python}", sys.executable), encoding="utf-8")
-    tool.chmod(0o755)
-    (folder / "story.json").write_text(json.dumps(story), encoding="utf-8")
-    return str(tool)
-
-
-def calls(folder: Path) -> list[list[str]]:
-    """The arguments of each call."""
-    found: list[list[str]] = json.loads((folder / "calls.json").read_text(encoding="utf-8"))
-    return found
+    """An ncu that plays the story."""
+    return fake_tool.fake(folder, "ncu", *story)

@@ -1,14 +1,15 @@
-"""A stand-in for compute-sanitizer: writes the report that a test tells it to, and runs the process or plays its words.
+"""A stand-in for compute-sanitizer, and reports of it.
 
-What it writes looks like the reports of CUDA 13.0's compute-sanitizer.
+They look like those of CUDA 13.0's compute-sanitizer.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests import fake_tool
 
 HEADER = "========= COMPUTE-SANITIZER\n"
 CLEAN = f"{HEADER}========= ERROR SUMMARY: 0 errors\n"
@@ -31,29 +32,18 @@ HAZARD = f"""{HEADER}========= Warning: Race reported between Read access at sge
 =========
 ========= RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)
 """
+MANY_HAZARDS = f"""{HEADER}========= Warning: Race reported between Write access at sgemv::f(sgemv::Args)+0x110
+=========     and Read access at sgemv::f(sgemv::Args)+0x120 [24 hazards]
+=========
+========= RACECHECK SUMMARY: 100 hazards displayed (0 errors, 101 warnings)
+"""
+MANY_ERRORS = OVERRUN.replace(
+    "SUMMARY: 2 errors\n",
+    "SUMMARY: 120 errors\n========= ERROR SUMMARY: 20 errors were not printed. Use --print-limit option to adjust the "
+    "number of printed errors\n",
+)
 NOTHING = f"""{HEADER}========= Error: Target application terminated before first instrumented API call
 ========= Error: couldn't find exit code.
-"""
-
-PLAY = """#!{python}
-import json, os, pathlib, subprocess, sys, time
-here, words = pathlib.Path(__file__).parent, sys.argv[1:]
-told = json.loads((here / "told.json").read_text()) if (here / "told.json").exists() else []
-told.append([words, os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING")])
-(here / "told.json").write_text(json.dumps(told))
-story = json.loads((here / "story.json").read_text())
-play = story[min(len(told), len(story)) - 1]
-code = play.get("code", 0)
-if "stdout" in play:
-    sys.stdout.write(play["stdout"])
-    sys.stderr.write(play.get("stderr", ""))
-    sys.stdout.flush()
-else:
-    code = subprocess.call(words[words.index(sys.executable):])
-if "report" in play:
-    pathlib.Path(words[words.index("--log-file") + 1]).write_text(play["report"])
-time.sleep(play.get("sleep_s", 0))
-sys.exit(code)
 """
 
 
@@ -63,15 +53,5 @@ def said(*words: object) -> str:
 
 
 def fake(folder: Path, *story: dict[str, Any]) -> str:
-    """A compute-sanitizer that plays one part of the story a call, and the last one from then on."""
-    tool = folder / "compute-sanitizer"
-    tool.write_text(PLAY.replace("{python}", sys.executable), encoding="utf-8")
-    tool.chmod(0o755)
-    (folder / "story.json").write_text(json.dumps(story), encoding="utf-8")
-    return str(tool)
-
-
-def told(folder: Path) -> list[tuple[list[str], str | None]]:
-    """The arguments of each call, and what torch's allocator would be told."""
-    found: list[tuple[list[str], str | None]] = json.loads((folder / "told.json").read_text(encoding="utf-8"))
-    return found
+    """A compute-sanitizer that plays the story."""
+    return fake_tool.fake(folder, "compute-sanitizer", *story)

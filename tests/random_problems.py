@@ -9,17 +9,22 @@ Works on any device, so that the drawing and the checks themselves are tested on
 
 from __future__ import annotations
 
+import argparse
 import math
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from harness.command_line import Parser
+from harness.ending import ended
+from harness.errors import CommandError, Exit
 from harness.gate import EXACT_LIMIT, error_bound
-from harness.model import Layout, Operands, Problem
+from harness.model import Layout, Operands, Problem, Role
+from harness.problems import whole
 from kernels.declarations import Declaration
 
 SEED = 20260
@@ -181,13 +186,8 @@ class Placed:
 
 def _place(shape: tuple[int, int], strides: tuple[int, int], first: int, device: str) -> Tensor:
     span = 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    whole = torch.full((GUARD + first + span + GUARD,), NAN, device=device)
-    return whole.as_strided(shape, strides, GUARD + first)
-
-
-def whole(view: Tensor) -> Tensor:
-    """The memory that it is a view of."""
-    return view.as_strided((view.untyped_storage().nbytes() // view.element_size(),), (1,), 0)
+    memory = torch.full((GUARD + first + span + GUARD,), NAN, device=device)
+    return memory.as_strided(shape, strides, GUARD + first)
 
 
 def fault(launch: Launch, drawn: Drawn, device: str) -> str | None:
@@ -255,17 +255,33 @@ def launcher(name: str) -> Launch:
     return lambda a, x, y: kernel.bind(Operands(a=a, x=x, y=y))()
 
 
-def main() -> int:
-    """Check one problem, fitted to the kernel's contract."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check one problem, fitted to the kernel's contract; 5: it is wrong."""
+    return ended(lambda: _again(_parser().parse_args(arguments)))
+
+
+def _again(options: argparse.Namespace) -> int:
     from kernels.declarations import declarations
     from kernels.registry import load
 
-    name, number, device = sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "cuda"
-    load(device)
-    drawn = fitted(draw(number), declarations()[name])
-    found = faults(launcher(name), iter([drawn]), device, name)
+    gemv = (each for each in declarations().values() if each.role is Role.GEMV)
+    known = {each.name: each for each in gemv if each.device_type == options.device}
+    if options.kernel not in known:
+        found = f"found {options.kernel!r}, wanted a kernel for {options.device}: {', '.join(known)}"
+        raise CommandError(f"KERNEL: {found}", Exit.USAGE)
+    load(options.device)
+    drawn = fitted(draw(options.number), known[options.kernel])
+    found = faults(launcher(options.kernel), iter([drawn]), options.device, options.kernel)
     sys.stdout.write(f"{found[0] if found else f'{drawn}: right'}\n")
-    return len(found)
+    return Exit.KERNEL if found else Exit.FINE
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="python -m tests.random_problems", description="Check a random problem once more.")
+    parser.add_argument("kernel", metavar="KERNEL", help="one that csrc declares")
+    parser.add_argument("number", metavar="NUMBER", type=int, help="by which the problem is drawn")
+    parser.add_argument("device", metavar="DEVICE", nargs="?", choices=("cuda", "cpu"), default="cuda", help="or cpu")
+    return parser
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ ALLOWED = {
     "reports": {"reports", "harness"},
     "suites": {"suites", "kernels", "harness"},
 }
-PROGRAMS = {"kernels/__main__.py": {"kernels", "harness"}}
+PROGRAMS = {f"kernels/{name}.py": {"kernels", "harness"} for name in ("__main__", "cli")}
 """Command lines that read and speak as the harness's do."""
 MOST_LINES = 320
 

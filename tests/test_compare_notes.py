@@ -126,31 +126,6 @@ def test_drift_that_cannot_matter_is_not_named() -> None:
     assert noted(plain, drifting(1000.0, 6.0, (0.0, 0.001))) == ()
 
 
-@pytest.mark.parametrize(
-    ("source", "code", "header", "notes"),
-    [
-        ("x", "y", "h", ("kernel changed",)),
-        ("x", "1", "h", ("source changed, device code did not",)),
-        ("0", "y", "h", ("device code changed, source did not",)),
-        ("0", "y", "x", ("kernel changed",)),
-        ("0", "1", "x", ()),
-        ("x", None, "h", ("kernel changed",)),
-        ("0", None, "h", ()),
-    ],
-)
-def test_another_source_under_the_same_name(source: str, code: str | None, header: str, notes: tuple[str, ...]) -> None:
-    """The machine code decides where it is known; another kernel's file is not looked at."""
-
-    def build(src: str, dev: str | None, head: str, other: str) -> Any:
-        sources = {"mine.cu": src, "common.cuh": head, "other.cu": other}
-        codes = {} if dev is None else {"mine.cu:sm_90": dev, "other.cu:sm_90": other}
-        return (replace(cuda_build(), sources_sha256=sources, device_code_sha256=codes),)
-
-    plain = measured(case(), around(1000.0))
-    base = run(plain, builds=build("0", None if code is None else "1", "h", "a"))
-    assert only(compare(base, run(plain, builds=build(source, code, header, "b")))).notes == notes
-
-
 def test_another_variant_is_said() -> None:
     """Of a kernel whose fastest variant is taken."""
     fast, plain = (measured(case(), around(1000.0), variant=name) for name in ("float4", "float"))

@@ -11,7 +11,7 @@ import pytest
 from harness.model import Role
 from kernels import ptxas
 from kernels.build import build
-from kernels.declarations import CSRC, DeclarationError, declarations, parse
+from kernels.declarations import CSRC, DeclarationError, declarations, parse, sources_by_kernel
 from tests.built import library
 
 
@@ -32,6 +32,24 @@ def test_read_has_several_named_variants() -> None:
     names = [d.name for d in declarations().values() if d.role is Role.LIMIT and d.device_type == "cuda"]
     assert len(names) > 1
     assert all(re.fullmatch(r"read_(?:(?:warp|\d+)_a_row|stream_\d+)(?:_by_256)?", name) for name in names)
+
+
+def test_the_sources_of_a_kernel_are_its_own() -> None:
+    """Of one that has its file alone, of variants that share one, and of `sgemv`: all that its rule can pick."""
+    found = sources_by_kernel(CSRC, "cuda")
+    assert found["sgemv_k32_f32"] == ("sgemv_k32_f32.cu",)
+    assert found["sgemv_blocks_256x1"] == found["sgemv_blocks_512x1"] == ("sgemv_blocks.cu",)
+    variants = {found[name][0] for name, d in declarations().items() if d.variant}
+    assert set(found["sgemv"]) == {"sgemv.cu", "sgemv_k16_f32.cu", *variants}
+    assert sources_by_kernel(CSRC, "cpu")["sgemv_cpu_f32"] == ("sgemv_cpu_f32.cpp",)
+
+
+def test_what_the_rule_does_not_name_is_not_run(tmp_path: Path) -> None:
+    """Though it lies beside; words of the rule that are no kernels are none."""
+    for name in ("sgemv", "picked", "other"):
+        (tmp_path / f"{name}.cu").write_text(f'SGEMV_KERNEL({name}, K_ANY, 1, PACKED, 4, "summary") {{\n')
+    (tmp_path / "rule.h").write_text('return {"picked", "a reason"}; // never other, or "no_kernel"\n')
+    assert sources_by_kernel(tmp_path, "cuda")["sgemv"] == ("picked.cu", "sgemv.cu")
 
 
 def test_a_source_without_a_declaration_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from harness.ncu import tool as ncu
 from harness.ncu.output import METRICS
 from harness.problems import parse_shape
 from kernels import registry
-from tests.fake_ncu import CUBLAS, NONE_PROFILED, PERMISSION, WELL, calls, fake, log
+from tests.fake_ncu import CUBLAS, NONE_PROFILED, PERMISSION, WELL, fake, log
+from tests.fake_tool import calls
 
 TARGET = ncu.Target(
     registry="kernels.registry", device="cuda:0", kernel="torch.matmul", problem=Problem(m=4096, k=4096)
@@ -170,12 +171,10 @@ def test_ncu_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     assert ncu.find(tool) == tool
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
-    with pytest.raises(
-        CommandError, match=r"developer\.nvidia\.com/nsight-compute.*or name its ncu with --ncu"
-    ) as caught:
+    with pytest.raises(CommandError, match=r"developer\.nvidia\.com/nsight-compute.*or name it with --ncu") as caught:
         ncu.find(None)
     assert caught.value.code is Exit.INFRASTRUCTURE
-    assert f"no ncu (looked at PATH and {tmp_path}/cuda/bin)" in str(caught.value)
+    assert f"no ncu (looked at PATH, {tmp_path}/cuda/bin)" in str(caught.value)
     with pytest.raises(CommandError, match="--ncu: found '/no/ncu', which is no executable") as caught:
         ncu.find("/no/ncu")
     assert caught.value.code is Exit.INFRASTRUCTURE
@@ -203,6 +202,6 @@ def test_one_warm_launch_is_profiled(monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_a_variant_is_found_by_its_own_name() -> None:
     """As the parent names it."""
     kernels = registry.kernels()
-    variant = target.ways(kernels["read"], "cuda")[-1]
+    variant = kernels["read"].ways("cuda")[-1]
     assert target.named(kernels.values(), variant.name, "cuda").name == variant.name
     assert target.named(kernels.values(), "torch.mv", "cuda") is kernels["torch.mv"]

@@ -47,9 +47,11 @@ def test_what_is_no_shape(text: str) -> None:
     """What was found, what was wanted, and an example, in one line."""
     with pytest.raises(ValueError, match="wanted MxK") as caught:
         parse_shape(text)
-    assert str(caught.value) == (
-        f"--shape: found {text!r}, wanted MxK with two whole numbers from 1 on, such as 1024x128"
-    )
+    said = f"found {text!r}, wanted MxK with two whole numbers from 1 on, such as 1024x128"
+    assert str(caught.value) == f"--shape: {said}"
+    with pytest.raises(CommandError) as caught_all:
+        parse_shapes([text], "SHAPE")
+    assert (caught_all.value.code, str(caught_all.value)) == (Exit.USAGE, f"SHAPE: {said}")
 
 
 VIEWS = {

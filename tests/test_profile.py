@@ -20,13 +20,14 @@ from harness.model import Problem
 from harness.ncu import __main__ as profile
 from harness.ncu import output, table, target
 from kernels import registry
-from tests.fake_ncu import CUBLAS, PERMISSION, REDUCE, WELL, calls, fake, log
+from tests.fake_ncu import CUBLAS, PERMISSION, REDUCE, WELL, fake, log
+from tests.fake_tool import calls
 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine with a GPU, and with nothing to build."""
-    monkeypatch.setattr(profile, "gpu_status", lambda *_: GpuStatus(word=Usability.USABLE))
+    monkeypatch.setattr("harness.tool.gpu_status", lambda *_: GpuStatus(word=Usability.USABLE))
     monkeypatch.setattr(registry, "prepare", lambda _: ())
 
 
@@ -155,17 +156,19 @@ def test_wrong_values_are_one_line(arguments: tuple[str, ...], words: str, capsy
 
 def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It says why, in a line."""
-    monkeypatch.setattr(profile, "gpu_status", lambda *_: GpuStatus(word=Usability.NONE, reason="no NVIDIA GPU found"))
+    none = GpuStatus(word=Usability.NONE, reason="no NVIDIA GPU found")
+    monkeypatch.setattr("harness.tool.gpu_status", lambda *_: none)
     assert run() == 6
     assert capsys.readouterr().err == "profile needs an NVIDIA GPU: no NVIDIA GPU found\n"
 
 
 INTERRUPTED = """
 import sys
+from harness import tool
 from harness.ncu import __main__ as profile
 from harness.device import GpuStatus, Usability
 from kernels import registry
-profile.gpu_status = lambda *_: GpuStatus(word=Usability.USABLE)
+tool.gpu_status = lambda *_: GpuStatus(word=Usability.USABLE)
 registry.prepare = lambda _: ()
 sys.exit(profile.main(["--registry", "kernels.registry", "--kernel", "torch.matmul", "--ncu", sys.argv[1]]))
 """

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from harness.problems import whole
 from kernels.declarations import declarations
 from tests.built import loaded
-from tests.random_problems import Placed, draw, fault, faults, fitted, launcher, whole
+from tests.random_problems import Placed, draw, fault, faults, fitted, launcher, main
 
 FEW = 20_000
 """Elements of A at most: the checks do not depend on the size."""
@@ -158,3 +159,36 @@ def test_each_planted_fault_is_found(launch: object) -> None:
     assert all("; again: python -m tests.random_problems sgemv " in line for line in found)
     number = int(found[0].split()[-2])
     assert fault(right, draw(number, FEW), "cpu") is None
+
+
+def test_a_failure_can_be_had_again(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the command that its line ends with; 5 while it is wrong, 0 once it is mended."""
+    loaded("cpu")
+    monkeypatch.setattr("kernels.registry.load", lambda _: None)
+    drawn = fitted(draw(7), declarations()["sgemv_cpu_f32"])
+    assert main(["sgemv_cpu_f32", "7", "cpu"]) == 0
+    assert capsys.readouterr().out == f"{drawn}: right\n"
+    monkeypatch.setattr("tests.random_problems.launcher", lambda _: drops_the_last_column)
+    assert main(["sgemv_cpu_f32", "7", "cpu"]) == 5
+    line = capsys.readouterr().out
+    assert line.startswith(f"{drawn}: normal: ")
+    assert line.endswith("; again: python -m tests.random_problems sgemv_cpu_f32 7 cpu\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "tests.random_problems: the following arguments are required: KERNEL, NUMBER; --help says what there is"),
+        (["sgemv", "7", "cpu"], "KERNEL: found 'sgemv', wanted a kernel for cpu: sgemv_cpu_f32"),
+        (
+            ["sgemv_cpu_f32", "x", "cpu"],
+            "tests.random_problems: argument NUMBER: invalid int value: 'x'; --help says w",
+        ),
+    ],
+)
+def test_a_wrong_command_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong usage."""
+    assert main(arguments) == 2
+    found = capsys.readouterr().err
+    assert found.startswith(said)
+    assert found.count("\n") == 1

@@ -56,7 +56,8 @@ def test_the_regret_is_against_the_fastest_that_it_picks_among() -> None:
     assert each.ratio.estimate == pytest.approx(1.05)
     assert (each.ratio.low, each.ratio.high) == (pytest.approx(1.05), pytest.approx(1.05))
     assert each.centre_ns.estimate == pytest.approx(math.sqrt(1000 * 1100))
-    assert (each.measured, len(each.variants)) == (2, 3)
+    assert (each.measured, each.eligible, len(each.variants)) == (2, 2, 3)
+    assert each.chose_unmeasured == ()
 
 
 def test_an_interval_by_hand() -> None:
@@ -97,8 +98,10 @@ def test_what_a_variant_lacks_is_said() -> None:
 
 def test_a_case_without_figures_of_its_own_is_said() -> None:
     """The others still have a regret."""
-    found = regrets(planted(judged(case("sgemv", m=128), Word.CRASHED, "signal 11")))
-    assert [each.fault for each in found.cases] == [None, "crashed: signal 11"]
+    silent = measured(case("sgemv", m=256), NS)
+    found = regrets(planted(judged(case("sgemv", m=128), Word.CRASHED, "signal 11"), silent))
+    assert [each.fault for each in found.cases] == [None, "crashed: signal 11", "no choice recorded"]
+    assert [each.ratio is None for each in found.cases] == [False, True, True]
     assert found.worst.case == case("sgemv")
 
 
@@ -149,14 +152,27 @@ def test_the_table(told: Any) -> None:
     assert done.code == 0
     assert done.lines[1].startswith("regret of sgemv: its time over that of the fastest kernel that it picks among")
     assert done.lines[3:] == [
-        "problem chose fastest regret variants",
-        "64×64 graph cold rows 1.049 µs ±64 % tiles 0.999 µs ±64 % +5.0 % +5.0 to +5.0 % 2 of 3",
+        "problem chose fastest regret measured",
+        "64×64 graph cold rows 1.049 µs ±64 % tiles 0.999 µs ±64 % +5.0 % +5.0 to +5.0 % 2 of 2",
         "128×64 graph cold tiles 1.049 µs ±64 % tiles 1.049 µs ±64 % 0.0 % 0.0 to 0.0 % 1 of 3",
         "",
         "rows on 128×64 graph cold: crashed: signal 11",
         "split on 128×64 graph cold: not in this run",
         "unsupported in 1 of 2 cases: split",
         "worst: sgemv on 64×64 graph cold: +5.0 % (+5.0 to +5.0 %), rows against tiles",
+    ]
+
+
+def test_what_was_picked_but_not_measured_is_said(told: Any) -> None:
+    """Or a regret below zero, which is against the others alone, would seem to be one. One fate is one line."""
+    own = picked(case("sgemv"), NS, chose="reference")
+    done = told(run(own, measured(case("rows"), scaled(1.25)), picked_among=AMONG))
+    assert done.lines[4:] == [
+        "64×64 graph cold reference 1.049 µs ±64 % rows 1.311 µs ±64 % −20.0 % −20.0 to −20.0 % 1 of 3",
+        "",
+        "tiles, split on 64×64 graph cold: not in this run",
+        "sgemv on 64×64 graph cold: chose reference, which has no figures here: its regret is against the others",
+        "worst: sgemv on 64×64 graph cold: −20.0 % (−20.0 to −20.0 %), reference against rows",
     ]
 
 

@@ -18,7 +18,18 @@ from harness.sanitize import __main__ as sanitize
 from harness.sanitize import target, tool
 from kernels import registry
 from tests import planted_cuda, planted_kernels
-from tests.fake_sanitizer import CLEAN, HAZARD, NO_HAZARD, NOTHING, OVERRUN, fake, said, told
+from tests.fake_sanitizer import (
+    CLEAN,
+    HAZARD,
+    MANY_ERRORS,
+    MANY_HAZARDS,
+    NO_HAZARD,
+    NOTHING,
+    OVERRUN,
+    fake,
+    said,
+)
+from tests.fake_tool import calls, environment
 
 ONE = {"kernel": "mine", "launches": 24, "faults": []}
 WELL = said(target.STARTED, ONE, target.DONE)
@@ -27,7 +38,7 @@ WELL = said(target.STARTED, ONE, target.DONE)
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine with a GPU, and with nothing to build."""
-    monkeypatch.setattr(sanitize, "gpu_status", lambda *_: GpuStatus(word=Usability.USABLE))
+    monkeypatch.setattr("harness.tool.gpu_status", lambda *_: GpuStatus(word=Usability.USABLE))
     monkeypatch.setattr(registry, "prepare", lambda _: ())
     monkeypatch.setattr(planted_kernels, "prepare", lambda _: (), raising=False)
 
@@ -44,17 +55,17 @@ def test_a_real_process_under_a_clean_tool(
 ) -> None:
     """It launches a right and a wrong kernel; the wrong one is told, though the tool finds nothing."""
     monkeypatch.setattr(sanitize, "DEVICE", "cpu")
-    fake(tmp_path, {"report": CLEAN})
+    fake(tmp_path, {"runs": True, "log": CLEAN})
     wanted = ["--kernel", "right", "--kernel", "drops_the_last_element", "--tool", "memcheck"]
     assert run(tmp_path, *wanted, registry="tests.planted_kernels") == 5
     shown = capsys.readouterr()
     assert shown.out.startswith("memcheck: clean; 2 kernels, 72 launches, ")
     assert shown.out.endswith(f"; report: {tmp_path}/memcheck.txt\n")
     assert shown.err.startswith("memcheck: drops_the_last_element on 1x1: 1 of 1 wrong, first y[0]: found 0, wanted ")
-    assert shown.err.endswith("; and on 33 other problems\n")
+    assert shown.err.endswith("; and on 33 more\n")
     assert shown.err.count("\n") == 1
-    (arguments, caching) = told(tmp_path)[0]
-    assert caching == "1"
+    (arguments,) = calls(tmp_path)
+    assert environment(tmp_path)["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
     assert arguments[arguments.index("--destroy-on-device-error") + 1] == "kernel"
     assert arguments[arguments.index("--report-api-errors") + 1] == "no"
 
@@ -62,13 +73,13 @@ def test_a_real_process_under_a_clean_tool(
 @pytest.mark.usefixtures("gpu")
 def test_every_tool_over_every_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A process and a line a tool; variants of `read` and kernels by name only too, but none of torch's."""
-    stories = [{"report": NO_HAZARD if name == "racecheck" else CLEAN, "stdout": WELL} for name in tool.TOOLS]
+    stories = [{"log": NO_HAZARD if name == "racecheck" else CLEAN, "stdout": WELL} for name in tool.TOOLS]
     fake(tmp_path, *stories)
     assert run(tmp_path) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["memcheck", "racecheck", "initcheck", "synccheck"]
     assert all(": clean; 1 kernels, 24 launches, " in line for line in lines)
-    for arguments, _ in told(tmp_path):
+    for arguments in calls(tmp_path):
         names = {word for before, word in itertools.pairwise(arguments) if before == "--kernel"}
         assert {"empty", "read_stream_8", "sgemv_k16_f32"} <= names
         assert names >= {name for name, kernel in registry.kernels().items() if kernel.by_name_only}
@@ -85,16 +96,21 @@ def test_every_tool_over_every_kernel(tmp_path: Path, capsys: pytest.CaptureFixt
         ),
         (
             HAZARD,
-            "1 errors, the first: Warning: Race reported between Read access at sgemv::mine_kernel(sgemv::Args)+0x80",
+            "1 hazard displayed (0 errors, 1 warning), the first: Warning: Race reported between Read access at ",
         ),
+        (
+            MANY_HAZARDS,
+            "100 hazards displayed (0 errors, 101 warnings), the first: Warning: Race reported between Write access at",
+        ),
+        (MANY_ERRORS, "120 errors, the first: Invalid __global__ read of size 16 bytes at sgemv::mine_kernel(sgemv::"),
     ],
 )
 def test_what_a_tool_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str], report: str, line: str) -> None:
-    """5, the count and the first with its place; the other tools run all the same. A warning is no clean run."""
-    fake(tmp_path, {"report": report, "stdout": WELL, "code": 1}, {"report": CLEAN, "stdout": WELL})
+    """5, its own count and the first with its place; the other tools run all the same. A warning is no clean run."""
+    fake(tmp_path, {"log": report, "stdout": WELL, "code": 1}, {"log": CLEAN, "stdout": WELL})
     assert run(tmp_path, "--tool", "racecheck", "--tool", "synccheck") == 5
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"racecheck: {line}; ")
+    assert first.startswith(f"racecheck: {line}")
     assert second.startswith("synccheck: clean; ")
     assert (tmp_path / "racecheck.txt").read_text() == report
 
@@ -103,19 +119,19 @@ def test_what_a_tool_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str], r
     ("play", "code", "words"),
     [
         (
-            {"report": NOTHING, "stdout": "", "stderr": "a warning\n"},
+            {"log": NOTHING, "stdout": "", "stderr": "a warning\n"},
             Exit.INFRASTRUCTURE,
             "failed, exit code 0: Error: Target application terminated before first instrumented API call",
         ),
         ({"stdout": "", "stderr": "no such option\n", "code": 2}, Exit.INFRASTRUCTURE, "failed, exit code 2: no such "),
         (
-            {"report": "", "stdout": said(target.STARTED), "code": 9},
+            {"log": "", "stdout": said(target.STARTED), "code": 9},
             Exit.INFRASTRUCTURE,
             "exit code 9: it said nothing",
         ),
         (
             {
-                "report": CLEAN,
+                "log": CLEAN,
                 "stdout": said(target.STARTED, ONE) + "noise\n",
                 "stderr": "RuntimeError: x\n",
                 "code": 1,
@@ -124,7 +140,12 @@ def test_what_a_tool_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str], r
             "memcheck: the process ended after mine: RuntimeError: x; report: ",
         ),
         (
-            {"report": OVERRUN, "stdout": said(target.STARTED), "code": 1},
+            {"log": CLEAN, "stdout": WELL, "code": 245},
+            Exit.KERNEL,
+            "memcheck: the process ended after mine: exit code 245; report: ",
+        ),
+        (
+            {"log": OVERRUN, "stdout": said(target.STARTED), "code": 1},
             Exit.KERNEL,
             "memcheck: the process ended in the first kernel: Invalid __global__ read of size 16 bytes at sgemv::mine_",
         ),
@@ -148,8 +169,8 @@ def test_an_old_report_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
 
 def test_a_process_that_hangs_is_killed(tmp_path: Path) -> None:
     """With the tool."""
-    found = fake(tmp_path, {"stdout": WELL, "report": CLEAN, "sleep_s": 60})
-    with pytest.raises(CommandError, match=r"^synccheck: hung, killed after 0\.5 s$") as caught:
+    found = fake(tmp_path, {"stdout": WELL, "log": CLEAN, "sleep_s": 60})
+    with pytest.raises(CommandError, match=r"^synccheck: hung, killed after 0\.5 s under compute-sanitizer$") as caught:
         tool.check(found, "synccheck", [], tmp_path / "report.txt", timeout_s=0.5)
     assert caught.value.code is Exit.KERNEL
 
@@ -160,7 +181,7 @@ def test_a_tool_that_fails_is_not_tried_again(tmp_path: Path, capsys: pytest.Cap
     fake(tmp_path, {"stdout": "", "code": 1})
     assert run(tmp_path) == 6
     assert capsys.readouterr().err.count("\n") == 1
-    assert len(told(tmp_path)) == 1
+    assert len(calls(tmp_path)) == 1
 
 
 def test_compute_sanitizer_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +226,8 @@ def test_wrong_values_are_one_line(
 
 def test_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It says why, in a line."""
-    monkeypatch.setattr(sanitize, "gpu_status", lambda *_: GpuStatus(word=Usability.NONE, reason="no NVIDIA GPU found"))
+    none = GpuStatus(word=Usability.NONE, reason="no NVIDIA GPU found")
+    monkeypatch.setattr("harness.tool.gpu_status", lambda *_: none)
     assert run(tmp_path) == 6
     assert capsys.readouterr().err == "sanitize needs an NVIDIA GPU: no NVIDIA GPU found\n"
 
@@ -213,9 +235,9 @@ def test_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 @pytest.mark.usefixtures("gpu")
 def test_a_limit_by_its_name_is_its_variants(tmp_path: Path) -> None:
     """Each is a kernel of its own."""
-    fake(tmp_path, {"report": CLEAN, "stdout": WELL})
+    fake(tmp_path, {"log": CLEAN, "stdout": WELL})
     assert run(tmp_path, "--kernel", "read", "--tool", "memcheck") == 0
-    arguments = told(tmp_path)[0][0]
+    arguments = calls(tmp_path)[0]
     names = [word for before, word in itertools.pairwise(arguments) if before == "--kernel"]
     assert names == [each.name for each in registry.kernels()["read"].variants if "cuda" in each.devices]
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from harness.model import Layout, Problem
-from harness.sanitize.operands import Tight, Views, _whole, small_views
+from harness.problems import whole
+from harness.sanitize.operands import Tight, Views, small_views
 from kernels.registry import kernels
 
 GAPS = Views(problem=Problem(m=5, k=7, layout=Layout(row_stride=10, first_element=3)), x_stride=3, y_stride=2)
@@ -26,7 +27,7 @@ def compute(tight: Tight) -> None:
 def test_memory_ends_with_the_last_element(views: Views, elements: tuple[int, int, int]) -> None:
     """By hand: first element, strides, and nothing behind; each operand has memory of its own."""
     o = Tight(views, "cpu").operands
-    assert tuple(_whole(each).numel() for each in (o.a, o.x, o.y)) == elements
+    assert tuple(whole(each).numel() for each in (o.a, o.x, o.y)) == elements
     assert len({each.untyped_storage().data_ptr() for each in (o.a, o.x, o.y) if each.numel()}) == sum(
         map(bool, elements)
     )
@@ -41,8 +42,8 @@ def test_all_between_the_elements_is_nan() -> None:
     assert (o.a.stride(), o.x.stride(0), o.y.stride(0)) == ((10, 1), 3, 2)
     assert not o.a.isnan().any()
     assert not o.x.isnan().any()
-    assert int(_whole(o.a).isnan().sum()) == 3 + 4 * 3
-    assert bool(_whole(o.y).isnan().all())
+    assert int(whole(o.a).isnan().sum()) == 3 + 4 * 3
+    assert bool(whole(o.y).isnan().all())
 
 
 @pytest.mark.parametrize("views", [GAPS, BY_COLUMNS, EMPTY])
@@ -61,7 +62,7 @@ def test_each_wrong_result_is_told() -> None:
     tight.operands.y[3] += 1e-3
     assert "1 of 5 wrong, first y[3]: found " in str(tight.fault())
     compute(tight)
-    _whole(tight.operands.y)[1] = 0.0
+    whole(tight.operands.y)[1] = 0.0
     assert tight.fault() == "wrote between the elements of y"
     assert Tight(EMPTY, "cpu").fault() == "y is not 0, the sum of nothing"
 
@@ -78,6 +79,10 @@ def test_every_kernel_has_problems_within_its_contract() -> None:
     anything = list(small_views(lambda _: None))
     assert {each.problem.layout.order for each in anything} == {"row", "col"}
     assert {each.x_stride for each in anything} == {0, 1, 3}
+    strides = {(each.problem, each.problem.layout.row_stride) for each in anything if each.problem.layout.row_stride}
+    lengths = {problem: problem.k if problem.layout.order == "row" else problem.m for problem, _ in strides}
+    assert all(stride > lengths[problem] for problem, stride in strides)
+    assert {stride % 4 == 0 for _, stride in strides} == {True, False}
     assert {each.problem.layout.first_element for each in anything} == {0, 1, 3}
     assert {each.problem.k for each in anything} >= {0, 1, 31, 32, 33, 4099, 16384}
 

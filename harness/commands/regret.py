@@ -8,7 +8,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -16,7 +15,7 @@ from rich.table import Column, Table
 
 from harness.command_line import PIPE_WIDTH
 from harness.errors import CommandError, Exit
-from harness.model import Case, Word
+from harness.model import Case
 from harness.regret import Regret, Regrets, regrets
 from harness.stats import Interval
 from harness.store import SELECTORS, Store, load_whole
@@ -25,9 +24,6 @@ from harness.words import LONGEST_LINE, percent_decimals, problem_in_words, sign
 HELP = "what the rule of a kernel that picks among others loses"
 
 JSON_SCHEMA_VERSION = 1
-
-REFUSED = f"{Word.UNSUPPORTED}: "
-"""How the fault of a kernel begins whose contract leaves the problem out."""
 
 WIDE = 150
 """Columns from which on a case is one line; below, figures stand under the names."""
@@ -88,7 +84,7 @@ def _exit(found: Regrets, limit: float | None) -> tuple[Exit, str]:
 
 def _table(found: Regrets, between: str) -> Table:
     """A row a case; `between` stands between a name and its figures."""
-    heads = ("problem", "chose", "fastest", "regret", "variants")
+    heads = ("problem", "chose", "fastest", "regret", "measured")
     table = Table(*(Column(head, overflow="fold") for head in heads), box=None, pad_edge=False, header_style="dim")
     for each in (each for each in found.cases if each.fault is None):
         fastest = each.fastest
@@ -97,28 +93,36 @@ def _table(found: Regrets, between: str) -> Table:
             f"{_chose(each)}{between}{_time(each.centre_ns)}",
             "–" if fastest is None else f"{visible(fastest.kernel)}{between}{_time(fastest.centre_ns)}",
             "–" if each.ratio is None else f"{_percent(each.ratio.estimate)}{between}{_range(each.ratio)}",
-            f"{each.measured} of {len(each.variants)}",
+            f"{each.measured} of {each.eligible}",
         )
     return table
 
 
 def _notes(found: Regrets) -> Iterator[str]:
-    """What has no figures: the contract's refusals counted, all else named."""
+    """What has no figures: the contract's refusals counted, all else named, and what that means for the regret."""
     yield ""
     if found.partial:
         yield "the run was cut short: what had not been measured until then is missing"
-    refused: Counter[str] = Counter()
     for each in found.cases:
-        if each.fault is not None:
-            yield f"{_name(each.case)}: {visible(each.fault, LONGEST_LINE)}"
-        for kernel, fault in ((v.kernel, v.fault) for v in each.variants if v.fault is not None):
-            if fault.startswith(REFUSED):
-                refused[kernel] += 1
-            else:
-                yield f"{_name(replace(each.case, kernel=kernel))}: {visible(fault, LONGEST_LINE)}"
+        yield from _without_figures(each)
+    refused = Counter(v.kernel for each in found.cases for v in each.variants if v.refused)
     for count in sorted(set(refused.values())):
         names = ", ".join(visible(kernel) for kernel, cases in refused.items() if cases == count)
         yield f"unsupported in {count} of {len(found.cases)} cases: {names}"
+
+
+def _without_figures(each: Regret) -> Iterator[str]:
+    if each.fault is not None:
+        yield f"{_name(each.case)}: {visible(each.fault, LONGEST_LINE)}"
+    missing: dict[str, list[str]] = {}
+    for variant in each.variants:
+        if variant.fault is not None and not variant.refused:
+            missing.setdefault(variant.fault, []).append(visible(variant.kernel))
+    for fault, names in missing.items():
+        yield f"{', '.join(names)} {_where(each.case)}: {visible(fault, LONGEST_LINE)}"
+    if each.chose_unmeasured and each.ratio:
+        chose = ", ".join(map(visible, each.chose_unmeasured))
+        yield f"{_name(each.case)}: chose {chose}, which has no figures here: its regret is against the others"
 
 
 def _worst(found: Regrets) -> Iterator[str]:
@@ -134,7 +138,11 @@ def _chose(each: Regret) -> str:
 
 
 def _name(case: Case) -> str:
-    return f"{visible(case.kernel)} on {problem_in_words(case.problem)} {_way(case)}"
+    return f"{visible(case.kernel)} {_where(case)}"
+
+
+def _where(case: Case) -> str:
+    return f"on {problem_in_words(case.problem)} {_way(case)}"
 
 
 def _way(case: Case) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from harness.comparison.sides import Side
@@ -29,28 +29,44 @@ _NO_LIMIT = NO_LIMITS | {"gpu_idle", "applications_clocks_setting", "display_clo
 
 
 def kernel_notes(kernel: str, base: Run, new: Run) -> list[str]:
-    """Whether the kernel's code is another one; nothing of kernels that the project did not build."""
+    """Whether the kernel's code is another one; nothing of kernels that the project did not build.
+
+    Told by the sources whose code a launch may run: where one holds several variants, by the code of any of them.
+    """
     target = new.options.device_type
-    builds = [next((b for b in run.builds if b.target == target), None) for run in (base, new)]
-    if builds[0] is None or builds[1] is None:
+    before, after = (next((build for build in run.builds if build.target == target), None) for run in (base, new))
+    if before is None or after is None:
         return []
-    sources = [_of_kernel(build.sources_sha256, kernel) for build in builds if build]
-    if not any(sources):
+    names = {*_sources(before, kernel), *_sources(after, kernel)}
+    if not names:
         return []
-    codes = [_of_kernel(build.device_code_sha256, kernel) for build in builds if build]
+    same_source = all(before.sources_sha256.get(name) == after.sources_sha256.get(name) for name in names)
+    same_text = same_source and _headers(before) == _headers(after)
+    codes = _device_code(before, names), _device_code(after, names)
     shared = codes[0].keys() & codes[1].keys()
-    same_source = sources[0] == sources[1] and _headers(builds[0]) == _headers(builds[1])
-    if shared:  # the machine code decides: a comment or an unused helper changes no figure
-        if all(codes[0][name] == codes[1][name] for name in shared):
-            return [] if sources[0] == sources[1] else ["source changed, device code did not"]
-        return ["device code changed, source did not"] if same_source else ["kernel changed"]
-    return [] if same_source else ["kernel changed"]
+    if not shared:
+        return [] if same_text else ["kernel changed"]
+    # The machine code decides: a comment or an unused helper changes no figure.
+    if all(codes[0][architecture] == codes[1][architecture] for architecture in shared):
+        return [] if same_source else ["source changed, device code did not"]
+    return ["device code changed, source did not"] if same_text else ["kernel changed"]
 
 
-def _of_kernel(hashes: dict[str, str], kernel: str) -> dict[str, str]:
-    """Those of `kernel`.cu, or of a CPU kernel's .cpp: a kernel's file bears its name."""
-    names = {kernel, f"{kernel}_cpu"}
-    return {key: value for key, value in hashes.items() if PurePosixPath(key.partition(":")[0]).stem in names}
+def _sources(build: BuildRecord, kernel: str) -> Collection[str]:
+    """Whose code a launch runs; where the record does not tell, as of `read`: the file that bears the kernel's name."""
+    named = {kernel, f"{kernel}_cpu"}
+    own = [name for name in build.sources_sha256 if PurePosixPath(name).stem in named]
+    return build.sources_by_kernel.get(kernel, own)
+
+
+def _device_code(build: BuildRecord, names: Collection[str]) -> dict[str, dict[str, str]]:
+    """Of some sources: hashes by source, by architecture."""
+    found: dict[str, dict[str, str]] = {}
+    for key, digest in build.device_code_sha256.items():
+        name, _, architecture = key.partition(":")
+        if name in names:
+            found.setdefault(architecture, {})[name] = digest
+    return found
 
 
 def _headers(build: BuildRecord) -> dict[str, str]:

@@ -124,6 +124,10 @@ class Kernel:
     by_name_only: bool = False
     """Measured only when asked for by name: one of those that another picks among."""
 
+    def ways(self, device_type: str) -> list[Kernel]:
+        """The variants for `device_type` ("cuda" or "cpu"); the kernel itself where it has none."""
+        return [variant for variant in self.variants if device_type in variant.devices] or [self]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case(Record):

@@ -72,6 +72,9 @@ class BuildRecord(Record):
     """A row per device function and architecture."""
     seconds: float
     """Spent compiling; of the build that filled the cache."""
+    sources_by_kernel: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names in `sources_sha256` whose code a launch of each kernel runs; a kernel that picks among others: theirs too.
+    Older records have none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,21 +15,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.command_line import PIPE_WIDTH
-from harness.device import Usability, gpu_status, installed_torch
+from harness.command_line import PIPE_WIDTH, Parser
 from harness.ending import ended, say_error
 from harness.errors import CommandError, Exit
 from harness.model import Kernel, Problem, Role
 from harness.ncu import tool as ncu
 from harness.ncu.output import METRICS, ProfiledKernel
 from harness.ncu.table import CAPTION, LEAST_WIDTH, notes, table
-from harness.ncu.target import ways
-from harness.nvml import Nvml
 from harness.problems import SHAPE, parse_shapes, shape_text
 from harness.roofline import least_bytes
-
-DEVICE = "cuda:0"
-"""CUDA_VISIBLE_DEVICES says which GPU that is."""
+from harness.tool import DEVICE, need_gpu
 
 DEFAULT_SHAPE = "4096x4096"
 
@@ -58,14 +53,12 @@ def _profile(options: argparse.Namespace) -> int:
     if options.csv is not None and not options.csv.absolute().parent.is_dir():
         raise CommandError(f"--csv: found {str(options.csv)!r}, wanted a file in a folder that exists", Exit.USAGE)
     pairs = [(kernel, problem) for problem in problems for kernel in kernels]
-    status = gpu_status(Nvml.open(), installed_torch())
-    if status.word is not Usability.USABLE:
-        raise CommandError(f"profile needs an NVIDIA GPU: {status.reason}", Exit.INFRASTRUCTURE)
+    need_gpu("profile")
     wanted = [
         ncu.Target(registry=options.registry, device=DEVICE, kernel=way.name, problem=problem)
         for kernel, problem in pairs
         if _supported(kernel, problem)
-        for way in ways(kernel, "cuda")
+        for way in kernel.ways("cuda")
     ]
     if not wanted:
         raise CommandError("nothing to profile: see above", Exit.USAGE)
@@ -145,7 +138,7 @@ def _write(path: Path, profiles: Sequence[Profile]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m harness.ncu",
         description="Hardware counters of a launch, by Nsight Compute; the clocks are left alone.",
     )

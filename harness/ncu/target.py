@@ -20,18 +20,13 @@ STARTED, WARM, DONE = (f"harness.ncu.target: {word}" for word in ("started", "wa
 """Lines on stdout: the process runs; the kernel has run once without ncu; all is over."""
 
 
-def ways(kernel: Kernel, device_type: str) -> list[Kernel]:
-    """The variants of `kernel` for `device_type`; itself where it has none."""
-    return [variant for variant in kernel.variants if device_type in variant.devices] or [kernel]
-
-
 def named(kernels: Iterable[Kernel], name: str, device_type: str) -> Kernel:
     """The kernel or variant of that name.
 
     Raises:
         KeyError: there is none.
     """
-    return {way.name: way for kernel in kernels for way in ways(kernel, device_type)}[name]
+    return {way.name: way for kernel in kernels for way in kernel.ways(device_type)}[name]
 
 
 def profile(launch: Launch) -> None:

@@ -6,26 +6,23 @@ each device kernel is run by itself, several times over: the durations are no fi
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import tool as tools
 from harness.errors import CommandError, Exit
 from harness.model import Problem
 from harness.ncu.output import METRICS, ProfiledKernel, parse
 from harness.ncu.target import DONE, STARTED, WARM
-from harness.pool import ROOT
 from harness.problems import shape_text
 
 INSTALL_PAGE = "https://developer.nvidia.com/nsight-compute"
 PERMISSION = "ERR_NVGPUCTRPERM"
+OPTION = "--ncu"
+"""By which a user names another ncu."""
 
 TIMEOUT_S = 600.0
 """For one kernel on one problem: starting torch takes most of the few seconds that it should take."""
@@ -58,17 +55,11 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output:
+class Output(tools.Ended):
     """How an ncu ended, and what was written."""
 
-    code: int
-    """Exit code; negative: killed by that signal."""
     log: str
-    """Ncu's own words and its CSV."""
-    stdout: str
-    """Of the process that it ran; of ncu too where it could not open its log."""
-    stderr: str
-    """Likewise."""
+    """Ncu's own words and its CSV; they are on stdout where it could not open its log."""
 
     def errors(self) -> list[str]:
         """What ncu calls an error, but for what it says of the process that it ran."""
@@ -83,17 +74,8 @@ def find(asked: str | None) -> str:
     Raises:
         CommandError: there is none (INFRASTRUCTURE).
     """
-    home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin")
-    found = shutil.which(asked) if asked is not None else shutil.which("ncu") or shutil.which("ncu", path=str(home))
-    if found is not None:
-        return str(Path(found).absolute())
-    where = (
-        f"--ncu: found {asked!r}, which is no executable"
-        if asked is not None
-        else f"no ncu (looked at PATH and {home})"
-    )
-    how = f"install a CUDA toolkit or Nsight Compute ({INSTALL_PAGE}), or name its ncu with --ncu"
-    raise CommandError(f"{where}; {how}", Exit.INFRASTRUCTURE)
+    install = f"install a CUDA toolkit or Nsight Compute ({INSTALL_PAGE})"
+    return tools.find("ncu", asked, option=OPTION, install=install)
 
 
 def profile(tool: str, target: Target, *, timeout_s: float = TIMEOUT_S) -> tuple[ProfiledKernel, ...]:
@@ -128,35 +110,10 @@ def command(tool: str, target: Target, metrics: Sequence[str], log: Path) -> lis
 
 
 def _run(tool: str, target: Target, metrics: Sequence[str], timeout_s: float) -> Output:
-    """Through files, not pipes, which a process that outlives ncu would hold open."""
-    with tempfile.TemporaryDirectory(prefix="sgemv-ncu-") as name:
-        log, out, err = (Path(name, part) for part in ("log", "stdout", "stderr"))
-        with out.open("wb") as stdout, err.open("wb") as stderr:
-            try:
-                process = subprocess.Popen(
-                    command(tool, target, metrics, log), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stdout,
-                    stderr=stderr, start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                raise CommandError(f"{tool} cannot be run: {error}; see --ncu", Exit.INFRASTRUCTURE) from error
-            try:
-                code = process.wait(timeout=timeout_s)
-            except subprocess.TimeoutExpired:
-                raise CommandError(f"{target}: hung, killed after {timeout_s:g} s under ncu", Exit.KERNEL) from None
-            finally:
-                _end(process)
-        return Output(
-            code=code,
-            **{part.name: part.read_text(errors="replace") if part.exists() else "" for part in (log, out, err)},
-        )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End ncu and what it started; Ctrl-C does not reach them."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with tempfile.TemporaryDirectory(prefix="sgemv-ncu-") as folder:
+        log = Path(folder, "log")
+        ended = tools.run(command(tool, target, metrics, log), of=str(target), option=OPTION, timeout_s=timeout_s)
+        return Output(code=ended.code, stdout=ended.stdout, stderr=ended.stderr, log=tools.text(log))
 
 
 def _check(output: Output, target: Target) -> None:
@@ -173,12 +130,7 @@ def _check(output: Output, target: Target) -> None:
     if errors:
         raise CommandError(f"{target}: ncu failed: {errors[0]}", Exit.INFRASTRUCTURE)
     if STARTED not in said:
-        words = (output.stderr or output.log or output.stdout).strip().splitlines() or ["it said nothing"]
-        raise CommandError(f"{target}: ncu ran nothing, {_ending(output.code)}: {words[-1]}", Exit.INFRASTRUCTURE)
+        why = tools.last_line(output.stderr or output.log or output.stdout) or "it said nothing"
+        raise CommandError(f"{target}: ncu ran nothing, {output.how}: {why}", Exit.INFRASTRUCTURE)
     when = "in the profiled launch" if WARM in said else "before it was profiled"
-    words = output.stderr.strip().splitlines() or [_ending(output.code)]
-    raise CommandError(f"{target}: crashed {when}: {words[-1]}", Exit.KERNEL)
-
-
-def _ending(code: int) -> str:
-    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+    raise CommandError(f"{target}: crashed {when}: {tools.last_line(output.stderr) or output.how}", Exit.KERNEL)

@@ -10,7 +10,7 @@ from harness.problems.memory import (
     why_never_cold,
     why_never_hot,
 )
-from harness.problems.operands import PACKED, Guarded, OperandSets, touched
+from harness.problems.operands import PACKED, Guarded, OperandSets, touched, whole
 from harness.problems.shapes import SHAPE, laid_out, parse_shape, parse_shapes, shape_text
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "sets_for",
     "shape_text",
     "touched",
+    "whole",
     "why_never_cold",
     "why_never_hot",
 ]

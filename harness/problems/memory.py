@@ -32,6 +32,9 @@ one page share its luck."""
 PLACEMENTS_MEMORY_FRACTION = 0.025
 """Of the device's memory, for one worker's operand sets beyond those that the cache needs."""
 
+MOST_SETS = 1 << 14
+"""Operand sets of which a graph can still be made in a second or two."""
+
 CACHE_LINE_BYTES = 128
 """What a cache sets aside for any byte of it: of a GPU's second level; a CPU's line is 64."""
 
@@ -83,10 +86,6 @@ def sets_for(problem: Problem, cache: Cache, *, cache_bytes: int, memory_bytes: 
         return HOT_PLACEMENTS if memory_bytes else 1
     needed = -(-COLD_FACTOR * cache_bytes // least_bytes(problem))
     return max(1, needed, min(PLACEMENTS, int(PLACEMENTS_MEMORY_FRACTION * memory_bytes) // spread_bytes(problem)))
-
-
-MOST_SETS = 1 << 14
-"""Operand sets of which a graph can still be made in a second or two."""
 
 
 def why_never_cold(problem: Problem, cache_bytes: int) -> str | None:

@@ -8,7 +8,7 @@ from harness.model import Layout, Operands, Problem
 from harness.problems.memory import GUARD_ELEMENTS, Lines
 
 if TYPE_CHECKING:
-    from torch import Generator
+    from torch import Generator, Tensor
 
 PACKED = Layout()
 """Row-major, without gaps, from a boundary on: how x and y lie."""
@@ -134,3 +134,8 @@ def touched(a: Guarded, x: Guarded, sums: tuple[int, int]) -> str | None:
         if not guarded.intact():
             return f"wrote outside {name}"
     return None if (a.checksum(), x.checksum()) == sums else "changed A or x"
+
+
+def whole(view: Tensor) -> Tensor:
+    """All elements of the allocation that `view` is a view of, one-dimensional, gaps and guards included."""
+    return view.as_strided((view.untyped_storage().nbytes() // view.element_size(),), (1,), 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from harness.errors import CommandError, Exit
 from harness.model import Layout, Problem
@@ -24,8 +25,12 @@ _WORDS = {
 """How a word of a shape sets a field of `Layout`."""
 
 
-def parse_shape(text: str) -> Problem:
+def parse_shape(text: str, where: str = "--shape") -> Problem:
     """The float32 GEMV problem that a text of the form `SHAPE` names.
+
+    Args:
+        text: what was typed.
+        where: it was, for errors.
 
     Raises:
         ValueError: `text` is not of that form, or the stride is shorter than what it spans.
@@ -33,13 +38,13 @@ def parse_shape(text: str) -> Problem:
     sizes, *words = text.strip().split(":")
     match = _SIZES.fullmatch(sizes)
     if match is None:
-        raise ValueError(f"--shape: found {text!r}, wanted MxK with two whole numbers from 1 on, such as 1024x128")
+        raise ValueError(f"{where}: found {text!r}, wanted MxK with two whole numbers from 1 on, such as 1024x128")
     said: dict[str, str] = {}
     for word in words:
         found = {field: word_match[1] for field, form in _WORDS.items() if (word_match := form.fullmatch(word))}
         if not found or found.keys() & said.keys():
             raise ValueError(
-                f"--shape: found {text!r}, wanted behind MxK only :col, :row_stride=N and :first=N, each at most once, "
+                f"{where}: found {text!r}, wanted behind MxK only :col, :row_stride=N and :first=N, each at most once, "
                 "N a whole number, such as 4096x4096:col:first=1"
             )
         said |= found
@@ -51,14 +56,14 @@ def parse_shape(text: str) -> Problem:
     )
 
 
-def parse_shapes(texts: Sequence[str]) -> list[Problem]:
-    """The problems that some texts name, each once, in order.
+def parse_shapes(texts: Sequence[str], where: str = "--shape") -> list[Problem]:
+    """The problems that some texts name, each once, in order; `where` they were typed, for errors.
 
     Raises:
         CommandError: one of them is no shape (USAGE).
     """
     try:
-        return list(dict.fromkeys(parse_shape(text) for text in texts))
+        return list(dict.fromkeys(parse_shape(text, where) for text in texts))
     except ValueError as error:
         raise CommandError(str(error), Exit.USAGE) from error
 
@@ -88,13 +93,10 @@ def laid_out(
     Raises:
         ValueError: the problem says otherwise of its own, or the stride is shorter than what it spans.
     """
-    own = problem.layout
-    _refuse_conflict(problem, {"order": order, "row_stride": row_stride, "first_element": first_element})
-    layout = Layout(
-        order=own.order if order is None else order,
-        row_stride=own.row_stride if row_stride is None else row_stride,
-        first_element=own.first_element if first_element is None else first_element,
-    )
+    asked = {"order": order, "row_stride": row_stride, "first_element": first_element}
+    said: dict[str, Any] = {field: value for field, value in asked.items() if value is not None}
+    _refuse_conflict(problem, said)
+    layout = replace(problem.layout, **said)
     stride, packed = layout.row_stride, replace(layout, row_stride=None)
     length = Lines.of(problem.m, problem.k, packed).length
     if stride is not None and stride < length:
@@ -105,10 +107,10 @@ def laid_out(
     return replace(problem, layout=packed if stride == length else layout)
 
 
-def _refuse_conflict(problem: Problem, asked: Mapping[str, str | int | None]) -> None:
+def _refuse_conflict(problem: Problem, said: Mapping[str, str | int]) -> None:
     """Raise ValueError for a field of the layout that the problem itself says otherwise."""
-    for field, value in asked.items():
-        if value is not None and getattr(problem.layout, field) not in (getattr(Layout(), field), value):
+    for field, value in said.items():
+        if getattr(problem.layout, field) not in (getattr(Layout(), field), value):
             raise ValueError(
                 f"{shape_text(problem)}: says its own {field.replace('_', ' ')}, and {value} was asked for all; "
                 "leave one of them out"

@@ -11,17 +11,12 @@ from pathlib import Path
 from rich.console import Console
 
 from harness.command_line import Parser
-from harness.device import Usability, gpu_status, installed_torch
 from harness.ending import ended, say_error
 from harness.errors import CommandError, Exit
 from harness.model import Kernel
-from harness.ncu.target import ways
-from harness.nvml import Nvml
 from harness.sanitize import tool as sanitizer
 from harness.store import store_root
-
-DEVICE = "cuda:0"
-"""CUDA_VISIBLE_DEVICES says which GPU that is."""
+from harness.tool import DEVICE, need_gpu
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,9 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _sanitize(options: argparse.Namespace) -> int:
     registry = importlib.import_module(options.registry)
     names = _names(options.kernel, registry.kernels())
-    status = gpu_status(Nvml.open(), installed_torch())
-    if status.word is not Usability.USABLE:
-        raise CommandError(f"sanitize needs an NVIDIA GPU: {status.reason}", Exit.INFRASTRUCTURE)
+    need_gpu("sanitize")
     found = sanitizer.find(options.sanitizer)
     folder = options.reports or store_root(None) / "sanitize"
     try:
@@ -63,17 +56,18 @@ def _check(found: str, tool: str, target: Sequence[str], report: Path) -> Exit:
     for fault in outcome.faults:
         say_error(f"{tool}: {fault}")
     launches = sum(outcome.launches.values())
-    word = "clean" if not outcome.errors else f"{outcome.errors} errors, the first: {outcome.first}"
+    first = "" if outcome.first is None else f", the first: {outcome.first}"
+    word = "clean" if outcome.found is None else f"{outcome.found}{first}"
     over = f"{len(outcome.launches)} kernels, {launches} launches, {outcome.seconds:.0f} s"
     sys.stdout.write(f"{tool}: {word}; {over}; report: {report}\n")
     sys.stdout.flush()
-    return Exit.KERNEL if outcome.errors or outcome.faults or not launches else Exit.FINE
+    return Exit.KERNEL if outcome.found or outcome.faults or not launches else Exit.FINE
 
 
 def _names(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> list[str]:
     """Of kernels and variants for the device: those asked for, or all that are no library's own, as torch.matmul is."""
     device_type = DEVICE.partition(":")[0]
-    ways_of = {kernel.name: ways(kernel, device_type) for kernel in kernels.values() if device_type in kernel.devices}
+    ways_of = {kernel.name: kernel.ways(device_type) for kernel in kernels.values() if device_type in kernel.devices}
     known = {way.name: kernel for kernel, found in ways_of.items() for way in found}
     for name in wanted:
         if name not in known and name not in known.values():

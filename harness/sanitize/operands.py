@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.gate import compare, error_bound, reference
 from harness.model import Layout, Operands, Problem
-from harness.problems import shape_text
+from harness.problems import shape_text, whole
 from harness.problems.memory import Lines
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SHAPES = (
-    *((1, 1), (2, 7), (3, 16), (9, 31), (5, 32), (33, 33), (4, 0), (7, 128), (130, 16), (17, 130), (2, 4099)),
-    *((3, 16384), (300, 5)),
-)
+    (1, 1), (2, 7), (3, 16), (9, 31), (5, 32), (33, 33), (4, 0), (7, 128), (130, 16), (17, 130), (2, 4099), (3, 16384),
+    (300, 5),
+)  # fmt: skip
 """M and K around widths of vectors, warps and blocks; few, since a sanitizer slows a launch down a hundred times."""
 
 
@@ -63,14 +63,10 @@ def _laid_out(m: int, k: int) -> Iterator[Views]:
 
 def _takes(unsupported: Callable[[Problem], str | None], views: Views) -> bool:
     """Whether a kernel does: x and y may have gaps where A may."""
-    problem, gaps = (
-        views.problem,
-        Layout(order=views.problem.layout.order, row_stride=views.problem.m + views.problem.k),
-    )
-    if unsupported(problem) is not None:
-        return False
+    problem = views.problem
+    with_gaps = replace(problem, layout=Layout(order=problem.layout.order, row_stride=problem.m + problem.k))
     packed = views.x_stride == views.y_stride == 1
-    return packed or unsupported(Problem(m=problem.m, k=problem.k, layout=gaps)) is None
+    return unsupported(problem) is None and (packed or unsupported(with_gaps) is None)
 
 
 class Tight:
@@ -99,7 +95,7 @@ class Tight:
         y = _copy(self.operands.y, "cpu")
         fault = self._wrong(y)
         y.fill_(float("nan"))
-        return fault if fault is not None or bool(_whole(y).isnan().all()) else "wrote between the elements of y"
+        return fault if fault is not None or bool(whole(y).isnan().all()) else "wrote between the elements of y"
 
     def _wrong(self, y: Tensor) -> str | None:
         a, x = self._on_host
@@ -118,12 +114,6 @@ def _host(shape: tuple[int, int], strides: tuple[int, int], first: int) -> Tenso
     return torch.full((elements,), float("nan")).as_strided(shape, strides, first)
 
 
-def _whole(view: Tensor) -> Tensor:
-    """The memory that it is a view of."""
-    elements = view.untyped_storage().nbytes() // view.element_size()
-    return view.as_strided((elements,), (1,), 0)
-
-
 def _copy(view: Tensor, device: str) -> Tensor:
     """The same view of a copy of its memory, gaps included."""
-    return _whole(view).to(device, copy=True).as_strided(view.shape, view.stride(), view.storage_offset())
+    return whole(view).to(device, copy=True).as_strided(view.shape, view.stride(), view.storage_offset())

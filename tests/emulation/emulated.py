@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from numpy.typing import NDArray
 
 from harness.model import Launch, Operands
 from kernels.toolchain import BuildError, find_host_compiler
 from tests.emulation.translate import translate
+from tests.needs import need
 
 HERE = Path(__file__).parent
 RUNTIME = ("driver.cpp", "memory.cpp")
@@ -104,8 +104,7 @@ def no_sanitizers(folder: Path) -> str | None:
 def need_sanitizers(folder: Path) -> None:
     """Skip where the compiler lacks them; a CI runner must have them."""
     reason = no_sanitizers(folder)
-    if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no sanitizers: {reason}")
+    need(reason and f"no sanitizers: {reason}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,9 +208,15 @@ class Emulator:
             raise RuntimeError(f"{name}: the launch failed: {words}")
 
     def close(self) -> None:
-        """End the process."""
+        """End the process.
+
+        Raises:
+            FaultError: it did not end well, though every launch had.
+        """
         if self._process is not None:
             self._process.communicate()
+            if self._process.returncode != 0:
+                raise self._fault()
             self._process = None
 
     def _send(self, request: bytes) -> None:
