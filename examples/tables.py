@@ -85,6 +85,8 @@ def regret() -> Iterator[Row]:
     yield "problem", "`sgemv` chose", "its time", "fastest of all", "its time", "regret (95 %)", "measured"
     for each in regrets(load(EXAMPLES / "tune")).cases:
         fastest, ratio = each.fastest, each.ratio
+        if ratio is None:
+            continue  # what the rule picked is none of those measured
         shares = [round(end - 1, 3) + 0.0 for end in (ratio.estimate, ratio.low, ratio.high)]  # + 0.0: no minus zero
         if not all(variant.fault is None or UNFIT.match(variant.fault) for variant in each.variants):
             continue  # the run was cut short in it

@@ -14,7 +14,7 @@ from typing import Protocol, Self
 
 from harness import environment, nvml
 from harness.answers import Unknown
-from harness.cases import EVERY_WORKER, stage_of
+from harness.cases import EVERY_WORKER, picked_among, stage_of
 from harness.draft import Draft, make_store, unwritable
 from harness.errors import CommandError, Exit
 from harness.model import (
@@ -242,7 +242,7 @@ class Bench:
             environment=where,
             builds=tuple(built.record for built in builds),
             kernels={kernel.name: kernel.summary for kernel in self._kernels.values()},
-            picked_among=tuple(kernel.name for kernel in self._kernels.values() if kernel.by_name_only),
+            picked_among=picked_among(self._kernels.values()),
             warnings=tuple(self._warnings(where.get("git_dirty") is True)),
             measurements=(),
         )

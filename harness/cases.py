@@ -48,6 +48,13 @@ def cases_for(
     ]
 
 
+def picked_among(kernels: Iterable[Kernel]) -> tuple[str, ...]:
+    """The names of those that another may pick: measured by name only, or named by its rule."""
+    kernels = tuple(kernels)
+    picks = {name for kernel in kernels for name in kernel.picks}
+    return tuple(kernel.name for kernel in kernels if kernel.by_name_only or kernel.name in picks)
+
+
 def _family(timer: Timer) -> int:
     """Place of the timer that this one is, or differs from in one thing: `graph` for `graph-double`."""
     names = list(timers())

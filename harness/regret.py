@@ -70,10 +70,12 @@ class Regret:
     def ratio(self) -> Interval | None:
         """Time of the rule's kernel over the fastest variant's: 1.05 is a regret of 5 %.
 
-        Below 1 by more than chance where what it picked has no figures: see `chose_unmeasured`.
+        None too where what it picked has no figures and nothing else is faster: `fastest` is then not the fastest.
         """
         fastest = self.fastest
-        return None if fastest is None else fastest.ratio
+        if fastest is None or (self.chose_unmeasured and _estimate(fastest) < 1):
+            return None
+        return fastest.ratio
 
     @property
     def measured(self) -> int:

@@ -25,13 +25,20 @@ _DECLARATION = re.compile(
     r"(?P<rule>K_ANY|K_MULTIPLE_OF|K_EQUAL_TO|K_AT_MOST), (?P<k_value>[1-9]\d*), "
     r"(?P<layout>PACKED|ROWS|COLUMNS|ROWS_OR_COLUMNS), (?P<alignment>4|8|16|32), \"(?P<summary>[^\"\\]+)\"\) \{",
 )
+_PICKED = re.compile(r'return \{"(\w+)", ')
+_DEFINED = re.compile(
+    r"__global__\s+void\s+(?:__launch_bounds__\((?:[^()]|\([^()]*\))*\)\s+)?(\w+)\s*\("
+    r"|^(?!static |return |SGEMV_(?:KERNEL|VARIANT|LIMIT|FLOOR)\()(?:\w[\w:<>,*& ]* )(\w+)\((?=[^;]*?\{)",
+    re.MULTILINE,
+)
+"""A function that a source defines: not `static`, so the linker may take another one of its name for it."""
 _FORM = (
     "SGEMV_KERNEL(name, K_ANY | K_MULTIPLE_OF | K_EQUAL_TO | K_AT_MOST, value, "
     'PACKED | ROWS | COLUMNS | ROWS_OR_COLUMNS, alignment in bytes, "summary") {'
 )
 _RULES = (
     "at the start of a line, one space after each comma, lower-case name, value from 1, alignment 4, 8, 16 or 32, "
-    "summary in double quotes"
+    "summary in double quotes, K_ANY with value 1"
 )
 
 
@@ -57,7 +64,7 @@ class Declaration:
     k_rule: str
     """`K_ANY`, `K_MULTIPLE_OF`, `K_EQUAL_TO` or `K_AT_MOST`."""
     k_value: int
-    """The rule's number; without meaning for `K_ANY`."""
+    """The rule's number; 1 for `K_ANY`."""
     layout: str
     """Of A, x and y: `PACKED`, `ROWS`, `COLUMNS` or `ROWS_OR_COLUMNS`, as csrc/op.h says."""
     alignment_bytes: int
@@ -95,7 +102,7 @@ def parse(path: Path) -> list[Declaration]:
         if not _ANY_MACRO.match(line):
             continue
         match = _DECLARATION.match(line)
-        if match is None:
+        if match is None or (match["rule"] == "K_ANY" and match["k_value"] != "1"):
             raise DeclarationError(f"{path}:{number}: found {line.strip()!r}, wanted on one line: {_FORM} ({_RULES})")
         found.append(
             Declaration(
@@ -127,8 +134,18 @@ def sources_by_kernel(csrc: Path, target: str) -> dict[str, tuple[str, ...]]:
     own = {each.name: path.name for path in kernel_sources(csrc, target) for each in parse(path)}
     found: dict[str, tuple[str, ...]] = {name: (source,) for name, source in own.items()}
     if CHOOSER in own:
-        named = set(re.findall(r'"(\w+)"', (csrc / RULE).read_text(encoding="utf-8")))
-        found[CHOOSER] = tuple(sorted({source for name, source in own.items() if name in {CHOOSER, *named}}))
+        named = {CHOOSER, *named_by_rule(csrc)}
+        found[CHOOSER] = tuple(sorted({source for name, source in own.items() if name in named}))
+    return found
+
+
+def named_by_rule(csrc: Path = CSRC) -> dict[str, int]:
+    """The kernels that `CHOOSER` can pick, in the order of its rule, each with the line that first names it."""
+    lines = (csrc / RULE).read_text(encoding="utf-8").splitlines() if (csrc / RULE).is_file() else []
+    found: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        for name in _PICKED.findall(line):
+            found.setdefault(name, number)
     return found
 
 
@@ -136,7 +153,8 @@ def declarations(csrc: Path = CSRC) -> dict[str, Declaration]:
     """Every kernel that csrc declares, by name; CUDA sources first, each by file name.
 
     Raises:
-        DeclarationError: a source has no or a malformed declaration, or two declare the same name.
+        DeclarationError: a source has no or a malformed declaration, two declare the same name or define a function of
+            one name, or the rule names a kernel that none declares.
     """
     return dict(_declarations(csrc))
 
@@ -152,4 +170,26 @@ def _declarations(csrc: Path) -> dict[str, Declaration]:
                     f"{declaration.where}: kernel {declaration.name!r} is already declared in {first}; rename one",
                 )
             by_name[declaration.name] = declaration
+    for target in ("cuda", "cpu"):
+        _refuse_same_functions(kernel_sources(csrc, target))
+    for name, line in named_by_rule(csrc).items() if CHOOSER in by_name else ():
+        if name not in by_name:
+            raise DeclarationError(f"{csrc / RULE}:{line}: picks {name!r}, which no source declares; correct the name")
     return by_name
+
+
+def _refuse_same_functions(sources: list[Path]) -> None:
+    """Refuse two sources that define functions of one name: the linker takes one template or inline function for all.
+
+    A copy of a kernel's file with another declaration would run the code of the first.
+    """
+    where: dict[str, str] = {}
+    for path in sources:
+        text = path.read_text(encoding="utf-8")
+        for match in _DEFINED.finditer(text):
+            name, place = match[1] or match[2], f"{path}:{text.count(chr(10), 0, match.end()) + 1}"
+            first = where.setdefault(name, place)
+            if first.rpartition(":")[0] != str(path):
+                raise DeclarationError(
+                    f"{place}: function {name!r} is already defined in {first}; rename it, or make it static"
+                )

@@ -13,7 +13,7 @@ from typing import Any
 from harness.model import Kernel, Launch, Operands, Problem, Role
 from kernels import ops
 from kernels.build import Built, build
-from kernels.declarations import CHOOSER, CSRC, Declaration, DeclarationError, declarations
+from kernels.declarations import CHOOSER, CSRC, Declaration, DeclarationError, declarations, named_by_rule
 from kernels.explain import FLOAT32_BYTES, choose
 
 
@@ -31,7 +31,7 @@ def kernels(csrc: Path = CSRC) -> dict[str, Kernel]:
             raise DeclarationError(
                 f"{declaration.where}: kernel {declaration.name!r} is already in {__file__}; rename it"
             )
-        found[declaration.name] = _declared_kernel(declaration)
+        found[declaration.name] = _declared_kernel(declaration, tuple(named_by_rule(csrc)))
     found["read"] = _read(by_role[Role.LIMIT])
     found["empty"] = _empty(by_role[Role.FLOOR])
     return found
@@ -91,7 +91,7 @@ def _bind_mv(operands: Operands) -> Launch:
     return launch
 
 
-def _declared_kernel(declaration: Declaration) -> Kernel:
+def _declared_kernel(declaration: Declaration, picks: tuple[str, ...] = ()) -> Kernel:
     return Kernel(
         name=declaration.name,
         role=declaration.role,
@@ -100,6 +100,7 @@ def _declared_kernel(declaration: Declaration) -> Kernel:
         devices=(declaration.device_type,),
         unsupported=_contract(declaration),
         choose=choose if declaration.name == CHOOSER else None,
+        picks=picks if declaration.name == CHOOSER else (),
         by_name_only=declaration.variant,
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.cases import ALWAYS, cases_for
+from harness.cases import ALWAYS, cases_for, picked_among
 from harness.device import Usability, gpu_status, installed_torch
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Kernel, Options, Problem
@@ -175,7 +175,7 @@ def _choose(option: str, wanted: Sequence[str], known: Sequence[str]) -> list[st
 def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel], *, variants: bool) -> tuple[Kernel, ...]:
     chosen = set(_choose("--kernel", wanted, list(kernels)))
     by_name_only = {kernel.name for kernel in kernels.values() if kernel.by_name_only}
-    chosen = chosen | by_name_only if variants else chosen - by_name_only | set(wanted)
+    chosen = chosen | {*picked_among(kernels.values())} if variants else chosen - by_name_only | set(wanted)
     return tuple(k for k in kernels.values() if k.name in chosen or k.name == BASELINE or k.role in ALWAYS)
 
 
@@ -253,7 +253,8 @@ def _refuse_additions(option: Any, device: str) -> None:
         raise CommandError("--peers: other projects' timers know no hot operands; leave --cache hot out", Exit.USAGE)
     if option.regimes and (option.shape or option.peers):
         raise CommandError("--regimes: has problems of its own; leave --shape and --peers out", Exit.USAGE)
-    for name in ("selfcheck", "peers"):
+    # variants: with --device cpu they stand there as what needs a GPU, like every kernel for one
+    for name in ("selfcheck", "peers", *(() if option.device else ("variants",))):
         if getattr(option, name) and not device.startswith("cuda"):
             code = Exit.USAGE if option.device else Exit.INFRASTRUCTURE
             why = "--device cpu" if option.device else gpu_status(Nvml.open(), installed_torch()).reason

@@ -18,13 +18,17 @@ from tests.built import library
 def test_the_kernels_are_declared_with_their_contracts() -> None:
     """Name, rule for K, layout and alignment: the three references, the CPU's, and `sgemv`, which takes everything."""
     gemv = [d for d in declarations().values() if d.role is Role.GEMV and not d.variant]
-    assert {d.name: (d.k_rule, d.k_value, d.layout, d.alignment_bytes) for d in gemv} == {
-        "sgemv": ("K_AT_MOST", 8_000_000_000, "ROWS_OR_COLUMNS", 4),
-        "sgemv_k32_f32": ("K_MULTIPLE_OF", 32, "PACKED", 4),
-        "sgemv_k128_f32x4": ("K_MULTIPLE_OF", 128, "PACKED", 16),
-        "sgemv_k16_f32": ("K_EQUAL_TO", 16, "PACKED", 4),
-        "sgemv_cpu_f32": ("K_ANY", 1, "PACKED", 4),
-    }
+    found = {d.name: (d.k_rule, d.k_value, d.layout, d.alignment_bytes) for d in gemv}
+    assert (
+        found.items()
+        >= {
+            "sgemv": ("K_AT_MOST", 8_000_000_000, "ROWS_OR_COLUMNS", 4),
+            "sgemv_k32_f32": ("K_MULTIPLE_OF", 32, "PACKED", 4),
+            "sgemv_k128_f32x4": ("K_MULTIPLE_OF", 128, "PACKED", 16),
+            "sgemv_k16_f32": ("K_EQUAL_TO", 16, "PACKED", 4),
+            "sgemv_cpu_f32": ("K_ANY", 1, "PACKED", 4),
+        }.items()
+    )
 
 
 def test_read_has_several_named_variants() -> None:
@@ -52,6 +56,35 @@ def test_what_the_rule_does_not_name_is_not_run(tmp_path: Path) -> None:
     assert sources_by_kernel(tmp_path, "cuda")["sgemv"] == ("picked.cu", "sgemv.cu")
 
 
+def test_a_rule_that_names_no_kernel_is_refused(tmp_path: Path) -> None:
+    """A slip of the pen would else be found by whoever has that shape."""
+    (tmp_path / "sgemv.cu").write_text('SGEMV_KERNEL(sgemv, K_ANY, 1, PACKED, 4, "summary") {\n')
+    (tmp_path / "rule.h").write_text('// rule\nreturn {"sgemv_mina", "a reason"};\n')
+    with pytest.raises(DeclarationError, match=r"rule\.h:2: picks 'sgemv_mina', which no source declares; correct"):
+        declarations(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("template <int rows>\nvoid start_tiles(const Args& args) {\n}\n", 2),
+        ("template <int n>\n__global__ void __launch_bounds__(n, f(n)) start_tiles(const Args args) {}\n", 2),
+        ("__device__ inline float start_tiles(\n    float a) {\n  return a;\n}\n", 1),
+    ],
+)
+def test_a_copied_function_is_refused(tmp_path: Path, code: str, line: int) -> None:
+    """The linker would run the first one's code for both: a wrong copy of a kernel would pass every check."""
+    for name in ("first", "other"):
+        text = f'{code}SGEMV_KERNEL({name}, K_ANY, 1, PACKED, 4, "summary") {{\n'
+        (tmp_path / f"{name}.cu").write_text(text)
+    words = rf"other\.cu:{line}: function 'start_tiles' is already defined in .*first\.cu:{line}; rename it"
+    with pytest.raises(DeclarationError, match=words):
+        declarations(tmp_path)
+    (tmp_path / "other.cu").write_text((tmp_path / "other.cu").read_text().replace("start_tiles", "start_others"))
+    (tmp_path / "first.cpp").write_text(f'{code}SGEMV_KERNEL(third, K_ANY, 1, PACKED, 4, "summary") {{\n')
+    assert set(declarations(tmp_path)) == {"first", "other", "third"}
+
+
 def test_a_source_without_a_declaration_is_refused(tmp_path: Path) -> None:
     """The message names the file."""
     source = tmp_path / "mine.cu"
@@ -68,6 +101,7 @@ def test_a_source_without_a_declaration_is_refused(tmp_path: Path) -> None:
         'SGEMV_KERNEL(mine, K_MULTIPLE_OF, 32, PACKED, 5, "summary") {',
         "SGEMV_KERNEL(mine, K_MULTIPLE_OF, 32, PACKED, 4, summary) {",
         "SGEMV_KERNEL(mine,",
+        'SGEMV_KERNEL(mine, K_ANY, 7, PACKED, 4, "summary") {',
         'SGEMV_KERNEL (mine, K_MULTIPLE_OF, 32, PACKED, 4, "summary") {',
     ],
 )

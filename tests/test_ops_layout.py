@@ -185,6 +185,20 @@ def test_scratch_is_memory_of_its_own() -> None:
     assert out.view(-1).tolist() == [100.0, 101.0, 102.0, 103.0, 104.0]
 
 
+def test_what_a_rule_picks_must_take_the_operands() -> None:
+    """A wrong line of a rule is an error in words, never a kernel that runs outside its contract."""
+    a, x, out = operands((5, 1), (1, 1))
+    op("picker")(a, x, out)
+    assert out.isfinite().all()
+    for shape, strides, words in (
+        ((5, 2), (1, 5), "picks planted_few, which does not take this layout; mend rule.h"),
+        ((5, 3), (3, 1), "picks planted_nobody, which is no kernel of this library; mend rule.h"),
+    ):
+        a, x, out = operands(shape, strides)
+        with pytest.raises(RuntimeError, match=words):
+            op("picker")(a, x, out)
+
+
 def memory(device: str) -> Tensor:
     return torch.ones(6, 8, device=device)
 
@@ -274,5 +288,5 @@ def test_opcheck_of_views(name: str) -> None:
 def test_every_planted_kernel_is_declared() -> None:
     """The names above are those of the file."""
     assert {d.removeprefix("planted_") for d in declarations(PLANTED.parent)} == {
-        "packed", "rows", "columns", "any", "few", "strides", "scratch", "finder",
+        "packed", "rows", "columns", "any", "few", "strides", "scratch", "finder", "picker",
     }  # fmt: skip

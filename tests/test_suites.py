@@ -476,7 +476,7 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [".gitignore", run.id, "refs"]
 
 
-@pytest.mark.parametrize("option", ["--selfcheck", "--peers"])
+@pytest.mark.parametrize("option", ["--selfcheck", "--peers", "--variants"])
 def test_without_a_gpu_timers_cannot_be_checked(tmp_path: Path, option: str) -> None:
     """No device was named: what lacks is the machine's, code 6 and one line. With --device cpu it is wrong usage."""
     done = suites("-q", option, "--store", tmp_path / "store", CUDA_VISIBLE_DEVICES="")

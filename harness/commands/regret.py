@@ -120,9 +120,10 @@ def _without_figures(each: Regret) -> Iterator[str]:
             missing.setdefault(variant.fault, []).append(visible(variant.kernel))
     for fault, names in missing.items():
         yield f"{', '.join(names)} {_where(each.case)}: {visible(fault, LONGEST_LINE)}"
-    if each.chose_unmeasured and each.ratio:
+    if each.chose_unmeasured:
         chose = ", ".join(map(visible, each.chose_unmeasured))
-        yield f"{_name(each.case)}: chose {chose}, which has no figures here: its regret is against the others"
+        told = "cannot be told" if each.ratio is None else "is at least that"
+        yield f"{_name(each.case)}: chose {chose}, which has no figures here: its regret {told}"
 
 
 def _worst(found: Regrets) -> Iterator[str]:

@@ -121,6 +121,8 @@ class Kernel:
     """Other ways to do the same; the fastest on the problem is measured under this kernel's name."""
     choose: Callable[[Operands], Choice] | None = None
     """Of a kernel that picks among others by a rule: which it picks for these operands. None: it is one way alone."""
+    picks: tuple[str, ...] = ()
+    """Of a kernel with `choose`: the names of all that its rule can pick."""
     by_name_only: bool = False
     """Measured only when asked for by name: one of those that another picks among."""
 

@@ -1,8 +1,8 @@
 // Which kernel computes a problem: the one rule of `sgemv`, plain C++ that compiles anywhere and launches nothing.
 //
 // Row-major A: a row gets as many lanes as its length can feed with several 16-byte loads each. Where rows are too few to
-// fill the GPU it gets more, as long as each lane still has enough to do. Found by timing all variants on 90 shapes on an
-// H200 (132 multiprocessors); what the rule loses on a GPU is what `nox -s tune` prints.
+// fill the GPU it gets more, as long as each lane still has enough to do. Found by timing all variants on an H200 (132
+// multiprocessors); what the rule loses on a GPU is what `nox -s tune` prints.
 #pragma once
 
 #include "op.h"

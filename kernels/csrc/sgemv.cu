@@ -5,5 +5,5 @@
 
 SGEMV_KERNEL(sgemv, K_AT_MOST, 8000000000, ROWS_OR_COLUMNS, 4, "any shape and layout: one of the variants, by rule") {
   const auto choice = sgemv::choose(args, {sgemv::multiprocessors(), sgemv::has_clusters()});
-  sgemv::find(choice.kernel)->start(args);
+  sgemv::pick(choice.kernel, args).start(args);
 }

@@ -83,39 +83,6 @@ const char* launch(const sgemv::Spec& spec, float* const (&operands)[3]) {
   return spec.launch(args);
 }
 
-bool takes_k(const sgemv::Spec& spec, std::int64_t k) {
-  switch (spec.k_rule) {
-    case sgemv::K_ANY: return true;
-    case sgemv::K_MULTIPLE_OF: return k % spec.k_value == 0;
-    case sgemv::K_EQUAL_TO: return k == spec.k_value;
-    case sgemv::K_AT_MOST: return k <= spec.k_value;
-  }
-  return false;
-}
-
-bool takes_layout(const sgemv::Spec& spec, const sgemv::Args& args) {
-  switch (spec.layout) {
-    case sgemv::PACKED:
-      return !args.by_columns && args.a_stride == args.k && args.x_stride == 1 && args.y_stride == 1;
-    case sgemv::ROWS: return !args.by_columns;
-    case sgemv::COLUMNS: return args.by_columns;
-    case sgemv::ROWS_OR_COLUMNS: return true;
-  }
-  return false;
-}
-
-bool is_aligned(const void* first, std::int64_t alignment_bytes) {
-  return reinterpret_cast<std::uintptr_t>(first) % alignment_bytes == 0;
-}
-
-// op.cpp has checked what the caller's kernel takes, not what the one does that it hands its operands to.
-void check_it_takes(const sgemv::Spec& spec) {
-  if (!takes_k(spec, launched.k)) lanes::fail("finds %s, which does not take this K", spec.name);
-  if (!takes_layout(spec, launched)) lanes::fail("finds %s, which does not take this layout", spec.name);
-  if (!is_aligned(launched.a, spec.alignment_bytes) || !is_aligned(launched.x, spec.alignment_bytes))
-    lanes::fail("finds %s, which does not take this alignment", spec.name);
-}
-
 void serve(const sgemv::Spec& spec) {
   const std::int64_t alignment = spec.alignment_bytes < 16 ? 16 : spec.alignment_bytes;
   const bool by_columns = request.by_columns != 0;
@@ -153,9 +120,14 @@ Registration::Registration(const Spec& spec, BoxedFunction, const char*, std::ui
 
 const Spec* find(const char* name) {
   const auto found = kernels().find(name);
-  if (found == kernels().end()) return nullptr;
-  check_it_takes(*found->second);
-  return found->second;
+  return found == kernels().end() ? nullptr : found->second;
+}
+
+const Spec& pick(const char* name, const Args& args) {
+  const Spec* const spec = find(name);
+  const char* const why = spec == nullptr ? "is no kernel here" : misfit(*spec, args);
+  if (why != nullptr) lanes::fail("picks %s, which %s", name, why);
+  return *spec;
 }
 
 void call(const Spec&, std::uint64_t*) { lanes::fail("torch's side of a kernel is not here"); }

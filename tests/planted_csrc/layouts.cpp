@@ -43,3 +43,9 @@ SGEMV_KERNEL(planted_finder, K_ANY, 1, ROWS, 4, "launches another one of the lib
   const sgemv::Spec* const other = sgemv::find("planted_rows");
   if (other != nullptr && sgemv::find("planted_nobody") == nullptr) other->launch(args);
 }
+
+// With one column: one that takes it. With two: one that takes at most three, but aligned and by rows. With three: nobody.
+SGEMV_KERNEL(planted_picker, K_AT_MOST, 3, ROWS_OR_COLUMNS, 4, "hands on what another may not take") {
+  const char* const names[] = {"planted_any", "planted_any", "planted_few", "planted_nobody"};
+  sgemv::pick(names[args.k], args).start(args);
+}

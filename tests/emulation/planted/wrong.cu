@@ -229,14 +229,14 @@ SGEMV_KERNEL(scratch_overrun, K_ANY, 1, PACKED, 4, "reads the first element behi
   planted::scratch_fault_kernel<<<1, 1>>>(args, args.scratch->floats(8), 8, 9);
 }
 SGEMV_KERNEL(hands_k_on, K_ANY, 1, PACKED, 4, "finds a kernel that takes another K") {
-  sgemv::find("early_writer")->launch(args);
+  sgemv::pick("early_writer", args).start(args);
 }
 SGEMV_KERNEL(hands_strides_on, K_ANY, 1, ROWS, 4, "finds a kernel that takes no strides") {
-  sgemv::find("changes_a")->launch(args);
+  sgemv::pick("changes_a", args).start(args);
 }
 SGEMV_KERNEL(hands_columns_on, K_ANY, 1, ROWS_OR_COLUMNS, 4, "finds a kernel that takes rows") {
-  sgemv::find("as_packed")->launch(args);
+  sgemv::pick("as_packed", args).start(args);
 }
 SGEMV_KERNEL(hands_start_on, K_ANY, 1, ROWS, 4, "finds a kernel that takes aligned operands") {
-  sgemv::find("shared")->launch(args);
+  sgemv::pick("shared", args).start(args);
 }
