@@ -129,7 +129,7 @@ CHARTS = (
         explanation=(
             "The limit kernel reads A and x and writes m values, and nothing else: what the memory system allows at "
             "that size. 100 % is its speed by the same timer from the same cache state. A kernel can pass it where "
-            "the limit's variants are not tight, as on the smallest problems."
+            "none of the few ways in which the limit reads suits the problem."
         ),
         spec=limit_panels,
         table=limit_tables,
