@@ -213,16 +213,19 @@ def test_a_kernel_is_measured_beside_what_it_is_judged_by() -> None:
 
 
 def test_kernels_that_another_picks_among_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By name, or all of them by --variants, whatever else is named."""
-    real = {name: kernel for name, kernel in registry.kernels().items() if not kernel.by_name_only}
+    """By name, or all of them by --variants, whatever else is named; a rule may pick one that is measured anyway."""
+    real = {name: replace(k, picks=()) for name, k in registry.kernels().items() if not k.by_name_only}
     among = {f"variant_{i}": replace(real["torch.mv"], name=f"variant_{i}", by_name_only=True) for i in range(2)}
     monkeypatch.setattr(registry, "kernels", lambda: real | among)
     always = ["torch.matmul", "read", "empty"]
     assert [kernel.name for kernel in selection().kernels if kernel.by_name_only] == []
     assert [kernel.name for kernel in selection(kernel=["variant_1"]).kernels] == [*always, "variant_1"]
     assert [kernel.name for kernel in selection(variants=True).kernels][-2:] == list(among)
-    named = [kernel.name for kernel in selection(variants=True, kernel=["torch.mv"]).kernels]
-    assert named == ["torch.matmul", "torch.mv", "read", "empty", *among]
+    named = [kernel.name for kernel in selection(variants=True, kernel=["sgemv"]).kernels]
+    assert named == ["torch.matmul", "sgemv", "read", "empty", *among]
+    real["sgemv"] = replace(real["sgemv"], picks=("torch.mv", "variant_0"))
+    named = [kernel.name for kernel in selection(variants=True, kernel=["sgemv"]).kernels]
+    assert named == ["torch.matmul", "torch.mv", "sgemv", "read", "empty", *among]
 
 
 @pytest.mark.parametrize("other", [{"shape": ["8x8"]}, {"peers": True}])
