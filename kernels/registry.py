@@ -26,12 +26,13 @@ def kernels(csrc: Path = CSRC) -> dict[str, Kernel]:
     declared = declarations(csrc)
     by_role = {role: [d for d in declared.values() if d.role is role] for role in Role}
     found = {kernel.name: kernel for kernel in _torch_kernels()}
+    picks = tuple(named_by_rule(csrc))
     for declaration in by_role[Role.GEMV]:
         if declaration.name in (*found, "read", "empty"):
             raise DeclarationError(
                 f"{declaration.where}: kernel {declaration.name!r} is already in {__file__}; rename it"
             )
-        found[declaration.name] = _declared_kernel(declaration, tuple(named_by_rule(csrc)))
+        found[declaration.name] = _declared_kernel(declaration, picks)
     found["read"] = _read(by_role[Role.LIMIT])
     found["empty"] = _empty(by_role[Role.FLOOR])
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import signal
@@ -10,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from harness.reproduce.request import SESSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,6 +38,18 @@ def test_every_session_is_listed_with_what_it_does() -> None:
         "bench", "selfcheck", "peers", "tune", "tests", "sanitize", "lint", "build", "explain", "report", "runs",
         "verify", "compare", "history", "export", "reproduce", "power", "regret", "profile",
     ]  # fmt: skip
+
+
+def test_sessions_that_measure_are_repeated_with_their_own_options() -> None:
+    """What such a session adds stands in noxfile.py, which runs in nox's Python, and where runs are reproduced."""
+    calls = {
+        function.name: tuple(word.value for word in call.args[1:])
+        for function in ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "measure"
+    }
+    assert calls == SESSIONS
 
 
 def test_a_childs_exit_code_is_noxs() -> None:

@@ -27,14 +27,14 @@ inline std::int64_t multiprocessors() {
   return count;
 }
 
-// Whether the current device can be trusted with thread-block clusters of 16 blocks: 32 multiprocessors, since a small part
-// of a GPU may not have enough of them side by side.
-inline bool has_clusters() {
+// Whether the current device, which has so many multiprocessors, can be trusted with thread-block clusters of 16 blocks: a
+// small part of a GPU may not have enough of them side by side. kernels/explain.py says the same in Python.
+inline bool has_clusters(std::int64_t multiprocessors) {
   int device = 0;
   int major = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  return (major == 9 || major == 10) && multiprocessors() >= 32;
+  return (major == 9 || major == 10) && multiprocessors >= 32;
 }
 
 // Sum over groups of `width` neighbouring lanes; every lane gets its group's sum. All 32 lanes must call it.
@@ -45,8 +45,8 @@ __device__ float sum_over_lanes(float value) {
   return value;
 }
 
-// 16 bytes that are read once: not kept in L1. A hint to fetch 256 bytes at a time into L2 (L2::256B) gains up to 2 % where
-// all is a few microseconds, and costs 4 to 5 % on an H200 where A is much larger than the L2.
+// 16 bytes that are read once: not kept in L1. A hint to fetch 256 bytes at a time into L2 (L2::256B) gains up to 2 %
+// where all is a few microseconds, and costs 4 to 5 % on an H200 where A is much larger than the L2.
 __device__ __forceinline__ float4 load_once(const float4* address) {
 #if defined(__CUDA_ARCH__)
   float4 value;

@@ -57,13 +57,16 @@ struct Spec {
   const char* (*launch)(const Args&);  // the same, and asks: null, or the words of the error
 };
 
+inline bool is_packed(const Args& args) {
+  return !args.by_columns && args.a_stride == args.k && args.x_stride == 1 && args.y_stride == 1;
+}
+
 // What of `args` the kernel does not take, or null: for one that hands its own operands on.
 inline const char* misfit(const Spec& spec, const Args& args) {
   const bool k_fits = spec.k_rule == K_ANY || (spec.k_rule == K_MULTIPLE_OF && args.k % spec.k_value == 0) ||
                       (spec.k_rule == K_EQUAL_TO && args.k == spec.k_value) ||
                       (spec.k_rule == K_AT_MOST && args.k <= spec.k_value);
-  const bool packed = !args.by_columns && args.a_stride == args.k && args.x_stride == 1 && args.y_stride == 1;
-  const bool layout_fits = spec.layout == ROWS_OR_COLUMNS || (spec.layout == PACKED && packed) ||
+  const bool layout_fits = spec.layout == ROWS_OR_COLUMNS || (spec.layout == PACKED && is_packed(args)) ||
                            (spec.layout == ROWS && !args.by_columns) || (spec.layout == COLUMNS && args.by_columns);
   const auto past = [&](const float* first) { return reinterpret_cast<std::uintptr_t>(first) % spec.alignment_bytes; };
   if (!k_fits) return "does not take this K";

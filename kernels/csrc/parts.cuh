@@ -1,5 +1,6 @@
-// Sums in two stages, where a cluster cannot add them up: a first kernel leaves `parts` partial sums of each row in scratch memory,
-// a second one adds them up in a fixed order. Nothing is accumulated by atomics, so the same bits come out every time.
+// Sums in two stages, where a cluster cannot add them up: a first kernel leaves `parts` partial sums of each row in scratch
+// memory, a second one adds them up in a fixed order. Nothing is accumulated by atomics, so the same bits come out every
+// time.
 #pragma once
 
 #include "common.cuh"

@@ -25,10 +25,6 @@ inline bool by_vectors(const Args& args) {
   return past(args.a) == 0 && past(args.x) == 0 && (args.m <= 1 || args.a_stride % 4 == 0) && args.x_stride == 1;
 }
 
-inline bool is_packed(const Args& args) {
-  return !args.by_columns && args.a_stride == args.k && args.x_stride == 1 && args.y_stride == 1;
-}
-
 // Threads that a GPU of so many multiprocessors runs at a time with registers for several loads each.
 inline bool fit_at_once(std::int64_t threads, const Machine& machine) {
   return threads <= 1024 * machine.multiprocessors;
