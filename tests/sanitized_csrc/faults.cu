@@ -10,8 +10,10 @@ __device__ float dot(const Args& args, std::int64_t row) {
   return sum;
 }
 
-// What only looks at `value` cannot be left out.
-__device__ void look_at(float value) { asm volatile("" ::"f"(value)); }
+// A load whose value nothing depends on is left out, by ptxas at the latest: so y could be this one value, and never is.
+__device__ void look_at(float value, const Args& args) {
+  if (value == 1.2345e-30f) args.y[0] = value;
+}
 
 // block 64, grid ceil(m / 64), as all below
 __global__ void planted_right_kernel(const Args args) {
@@ -21,7 +23,7 @@ __global__ void planted_right_kernel(const Args args) {
 
 __global__ void planted_memcheck_kernel(const Args args) {
   const std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (row == args.m - 1) look_at(args.a[args.m * args.k]);  // behind A
+  if (row == args.m - 1) look_at(args.a[args.m * args.k], args);  // behind A
   if (row < args.m) args.y[row] = dot(args, row);
 }
 
@@ -29,13 +31,13 @@ __global__ void planted_racecheck_kernel(const Args args) {
   __shared__ volatile float passed_on[64];
   const std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   passed_on[threadIdx.x] = 1.0f;
-  look_at(passed_on[(threadIdx.x + 32) % 64]);  // of the other warp, with no barrier between
+  look_at(passed_on[(threadIdx.x + 32) % 64], args);  // of the other warp, with no barrier between
   if (row < args.m) args.y[row] = dot(args, row);
 }
 
 __global__ void planted_initcheck_kernel(const Args args, const float* scratch) {
   const std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  look_at(scratch[threadIdx.x]);  // nobody has written it
+  look_at(scratch[threadIdx.x], args);  // nobody has written it
   if (row < args.m) args.y[row] = dot(args, row);
 }
 
@@ -44,7 +46,7 @@ __global__ void planted_synccheck_kernel(const Args args) {
   const std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   passed_on[threadIdx.x] = 1.0f;
   __syncwarp(0x0000ffffu >> (args.m < 0));  // called by those whom the mask leaves out too; m is never negative
-  look_at(passed_on[threadIdx.x ^ 1]);
+  look_at(passed_on[threadIdx.x ^ 1], args);
   if (row < args.m) args.y[row] = dot(args, row);
 }
 

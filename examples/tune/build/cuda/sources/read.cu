@@ -14,12 +14,21 @@ constexpr int kStreamThreads = 256;
 // After this long, even on a slow GPU, y[0] is written: as if A were read at 1 TB/s while this thread waits.
 __device__ inline std::int64_t others_write_ns(std::int64_t elements) { return 100000 + elements / 250; }
 
+#if __CUDA_ARCH__ >= 700
+__device__ inline std::int64_t nanoseconds() {
+  std::int64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+#endif
+
 // The compiler cannot know that a sum is no NaN, so every load must be added up. A thread that holds a NaN waits until
 // whoever owns y[0] has written it.
 __device__ inline void tell_nan(float sum, float* y, [[maybe_unused]] std::int64_t elements) {
   if (sum == sum) return;
 #if __CUDA_ARCH__ >= 700
-  for (std::int64_t slept = 0; slept < others_write_ns(elements); slept += 1000) __nanosleep(1000);
+  const std::int64_t until = nanoseconds() + others_write_ns(elements);
+  while (nanoseconds() < until) __nanosleep(1000);  // between 0 and 2 us, says PTX
 #endif
   y[0] = sum;
 }
@@ -136,7 +145,7 @@ void start_stream(const Args& args) {
 
 template <int width, int rows, int loads>
 void start_rows(const Args& args) {
-  const unsigned blocks = static_cast<unsigned>(ceil_div(args.m, rows));
+  const unsigned blocks = grid_of(ceil_div(args.m, rows));
   read_rows_kernel<width, rows, loads>
       <<<blocks, width * rows, 0, stream_of(args)>>>(args.a, args.x, args.y, args.m, args.k);
 }
