@@ -15,6 +15,9 @@ __host__ __device__ constexpr std::int64_t ceil_div(std::int64_t value, std::int
   return (value + divisor - 1) / divisor;
 }
 
+// Blocks of a launch. More than a grid takes become none, which CUDA refuses; a mere cast would wrap and leave rows out.
+inline unsigned grid_of(std::int64_t blocks) { return blocks <= 2147483647 ? static_cast<unsigned>(blocks) : 0; }
+
 // Of the current device.
 inline std::int64_t multiprocessors() {
   int device = 0;
@@ -24,13 +27,14 @@ inline std::int64_t multiprocessors() {
   return count;
 }
 
-// Whether the current device has thread-block clusters of 16 blocks.
-inline bool has_clusters() {
+// Whether the current device, which has so many multiprocessors, can be trusted with thread-block clusters of 16 blocks: a
+// small part of a GPU may not have enough of them side by side. kernels/explain.py says the same in Python.
+inline bool has_clusters(std::int64_t multiprocessors) {
   int device = 0;
   int major = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  return major == 9 || major == 10;
+  return (major == 9 || major == 10) && multiprocessors >= 32;
 }
 
 // Sum over groups of `width` neighbouring lanes; every lane gets its group's sum. All 32 lanes must call it.
@@ -41,8 +45,8 @@ __device__ float sum_over_lanes(float value) {
   return value;
 }
 
-// 16 bytes that are read once: not kept in L1. A hint to fetch 256 bytes at a time into L2 (L2::256B) gains up to 2 % where
-// all is a few microseconds, and costs 4 to 5 % on an H200 where A is much larger than the L2.
+// 16 bytes that are read once: not kept in L1. A hint to fetch 256 bytes at a time into L2 (L2::256B) gains up to 2 %
+// where all is a few microseconds, and costs 4 to 5 % on an H200 where A is much larger than the L2.
 __device__ __forceinline__ float4 load_once(const float4* address) {
 #if defined(__CUDA_ARCH__)
   float4 value;

@@ -221,6 +221,13 @@ const Spec* find(const char* name) {
   return found == specs().end() ? nullptr : found->second;
 }
 
+const Spec& pick(const char* name, const Args& args) {
+  const Spec* const spec = find(name);
+  const char* const why = spec == nullptr ? "is no kernel of this library" : misfit(*spec, args);
+  if (why != nullptr) throw std::runtime_error("the rule picks " + std::string(name) + ", which " + why + "; mend rule.h");
+  return *spec;
+}
+
 void call(const Spec& spec, std::uint64_t* stack) {
   // Taking a tensor off the stack takes its reference over, so take all three before anything can throw.
   const Tensor a = torch::stable::detail::to<Tensor>(stack[0]);

@@ -57,8 +57,28 @@ struct Spec {
   const char* (*launch)(const Args&);  // the same, and asks: null, or the words of the error
 };
 
+inline bool is_packed(const Args& args) {
+  return !args.by_columns && args.a_stride == args.k && args.x_stride == 1 && args.y_stride == 1;
+}
+
+// What of `args` the kernel does not take, or null: for one that hands its own operands on.
+inline const char* misfit(const Spec& spec, const Args& args) {
+  const bool k_fits = spec.k_rule == K_ANY || (spec.k_rule == K_MULTIPLE_OF && args.k % spec.k_value == 0) ||
+                      (spec.k_rule == K_EQUAL_TO && args.k == spec.k_value) ||
+                      (spec.k_rule == K_AT_MOST && args.k <= spec.k_value);
+  const bool layout_fits = spec.layout == ROWS_OR_COLUMNS || (spec.layout == PACKED && is_packed(args)) ||
+                           (spec.layout == ROWS && !args.by_columns) || (spec.layout == COLUMNS && args.by_columns);
+  const auto past = [&](const float* first) { return reinterpret_cast<std::uintptr_t>(first) % spec.alignment_bytes; };
+  if (!k_fits) return "does not take this K";
+  if (!layout_fits) return "does not take this layout";
+  return past(args.a) == 0 && past(args.x) == 0 ? nullptr : "does not take this alignment";
+}
+
 // The kernel of that name among those of this library, or null. Not before all of it is loaded.
 const Spec* find(const char* name);
+
+// The same, to be handed `args`. Throws std::runtime_error: there is none, or it does not take them.
+const Spec& pick(const char* name, const Args& args);
 
 // Checks the three tensors on torch's stack, launches, and takes them off the stack. Throws std::runtime_error.
 void call(const Spec& spec, std::uint64_t* stack);
@@ -99,7 +119,7 @@ inline const char* launch_error() { return nullptr; }
 // Computes y = A x.
 #define SGEMV_KERNEL(name, k_rule, k_value, layout, alignment, summary) \
   SGEMV_OP(name, k_rule, k_value, layout, alignment)
-// The same, as one of those that `sgemv` chooses among: measured only when asked for by name.
+// The same, as a candidate for the rule of `sgemv`: measured only when asked for by name.
 #define SGEMV_VARIANT(name, k_rule, k_value, layout, alignment, summary) \
   SGEMV_OP(name, k_rule, k_value, layout, alignment)
 // Reads A and x and writes m values: a variant of `read`.

@@ -11,14 +11,24 @@ namespace sgemv {
 
 constexpr int kStreamThreads = 256;
 
-constexpr int kOthersWriteNs = 100000;
+// After this long, even on a slow GPU, y[0] is written: as if A were read at 1 TB/s while this thread waits.
+__device__ inline std::int64_t others_write_ns(std::int64_t elements) { return 100000 + elements / 250; }
+
+#if __CUDA_ARCH__ >= 700
+__device__ inline std::int64_t nanoseconds() {
+  std::int64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+#endif
 
 // The compiler cannot know that a sum is no NaN, so every load must be added up. A thread that holds a NaN waits until
 // whoever owns y[0] has written it.
-__device__ inline void tell_nan(float sum, float* y) {
+__device__ inline void tell_nan(float sum, float* y, [[maybe_unused]] std::int64_t elements) {
   if (sum == sum) return;
 #if __CUDA_ARCH__ >= 700
-  for (int slept = 0; slept < kOthersWriteNs; slept += 1000) __nanosleep(1000);
+  const std::int64_t until = nanoseconds() + others_write_ns(elements);
+  while (nanoseconds() < until) __nanosleep(1000);  // between 0 and 2 us, says PTX
 #endif
   y[0] = sum;
 }
@@ -91,7 +101,7 @@ __global__ void __launch_bounds__(kStreamThreads, kResidentThreads / kStreamThre
   sum += sum_of(x_first) + rest_of_x(x, k, thread, threads);
 #pragma unroll 1
   for (std::int64_t row = thread; row < m; row += threads) y[row] = sum;
-  tell_nan(sum, y);
+  tell_nan(sum, y, m * k);
 }
 
 // Sum of elements lane, lane + threads, … by plain 4-byte loads.
@@ -120,7 +130,7 @@ __global__ void __launch_bounds__(width* rows, kResidentThreads / (width * rows)
     sum += read_floats(a + row * k, k, lane, width);
   sum += sum_of(x_first) + rest_of_x(x, k, thread, threads);
   if (lane == 0 && row < m) y[row] = sum;
-  tell_nan(sum, y);
+  tell_nan(sum, y, m * k);
 }
 
 // As many blocks as there is work for, at most as many as are resident at once.
@@ -135,7 +145,7 @@ void start_stream(const Args& args) {
 
 template <int width, int rows, int loads>
 void start_rows(const Args& args) {
-  const unsigned blocks = static_cast<unsigned>(ceil_div(args.m, rows));
+  const unsigned blocks = grid_of(ceil_div(args.m, rows));
   read_rows_kernel<width, rows, loads>
       <<<blocks, width * rows, 0, stream_of(args)>>>(args.a, args.x, args.y, args.m, args.k);
 }

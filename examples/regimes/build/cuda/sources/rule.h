@@ -1,8 +1,8 @@
 // Which kernel computes a problem: the one rule of `sgemv`, plain C++ that compiles anywhere and launches nothing.
 //
 // Row-major A: a row gets as many lanes as its length can feed with several 16-byte loads each. Where rows are too few to
-// fill the GPU it gets more, as long as each lane still has enough to do. Found by timing all variants on 90 shapes on an
-// H200 (132 multiprocessors); what the rule loses on a GPU is what `nox -s tune` prints.
+// fill the GPU it gets more, as long as each lane still has enough to do. Found by timing all variants on an H200 (132
+// multiprocessors); what the rule loses on a GPU is what `nox -s tune` prints.
 #pragma once
 
 #include "op.h"
@@ -11,7 +11,7 @@ namespace sgemv {
 
 struct Machine {
   std::int64_t multiprocessors;
-  bool clusters;  // thread-block clusters of up to 16 blocks: compute capability 9.x and 10.x; 12.x has 8 at most
+  bool clusters;  // thread-block clusters of up to 16 blocks, as common.cuh says
 };
 
 struct Choice {
@@ -25,14 +25,13 @@ inline bool by_vectors(const Args& args) {
   return past(args.a) == 0 && past(args.x) == 0 && (args.m <= 1 || args.a_stride % 4 == 0) && args.x_stride == 1;
 }
 
-inline bool is_packed(const Args& args) {
-  return !args.by_columns && args.a_stride == args.k && args.x_stride == 1 && args.y_stride == 1;
-}
-
 // Threads that a GPU of so many multiprocessors runs at a time with registers for several loads each.
 inline bool fit_at_once(std::int64_t threads, const Machine& machine) {
   return threads <= 1024 * machine.multiprocessors;
 }
+
+// Vectors of an A that is read for longer than a power limit takes to act: 256 MiB.
+constexpr std::int64_t kLarge = std::int64_t{1} << 24;
 
 inline Choice choose_for_columns(const Args& args, const Machine& machine) {
   const std::int64_t tiles = (args.m + 31) / 32;
@@ -66,6 +65,7 @@ inline Choice choose_for_vectors(const Args& args, const Machine& machine) {
   const std::int64_t m = args.m, vectors = (args.k + 3) / 4;
   const bool many = m >= 128 * machine.multiprocessors;
   if (args.k <= 12 && many && is_packed(args)) return {"sgemv_tiles", "very short rows, packed: read as one array"};
+  if (args.k == 16 && !many && is_packed(args)) return {"sgemv_k16_f32", "16 columns: 16 lanes a row, no loop"};
   if (vectors <= 4 && many) return {"sgemv_groups_4x4", "very short rows: 4 lanes share four"};
   if (vectors <= 8 && many) return {"sgemv_groups_8x2", "short rows: 8 lanes share two"};
   if (vectors <= 16) return {"sgemv_groups_8x1", "short rows: 8 lanes a row"};
@@ -74,18 +74,21 @@ inline Choice choose_for_vectors(const Args& args, const Machine& machine) {
   if (vectors <= 128 || (vectors <= 256 && !fit_at_once(128 * m, machine)))
     return {"sgemv_groups_32x1", "a warp a row"};
   if (vectors <= 512) return {"sgemv_blocks_128x1", "128 threads a row"};
+  // x comes from the L2 for every row: as many bytes as A's. Where A takes long enough for the power limit to hold clocks
+  // back, sharing them costs 0.5 % at most and saves 15 to 25 W; on a board that needs more power than others it gains 5 %.
+  if (vectors >= 1024 && m * vectors >= kLarge)
+    return {"sgemv_blocks_256x2", "long rows, many: 256 threads share two and their x, which saves power"};
   if (vectors < 4 * 512 || !fit_at_once(512 * m, machine)) return {"sgemv_blocks_256x1", "long rows: 256 threads a row"};
   // Rows are few: a row gets blocks of a cluster while two of them a multiprocessor are not exceeded.
-  const std::int64_t blocks = 2 * machine.multiprocessors / m;
   if (vectors >= 12 * 4096 && 4 * m <= machine.multiprocessors / 8)
     return {"sgemv_split", "very few, very long rows: more blocks a row than a cluster has, in two stages"};
-  if (machine.clusters && vectors >= 4 * 4096 && blocks >= 16)
+  if (machine.clusters && vectors >= 4 * 4096 && 16 * m <= 2 * machine.multiprocessors)
     return {"sgemv_cluster_16", "few long rows: 16 blocks a row"};
-  if (machine.clusters && vectors >= 4 * 2048 && blocks >= 8)
+  if (machine.clusters && vectors >= 4 * 2048 && 8 * m <= 2 * machine.multiprocessors)
     return {"sgemv_cluster_8", "few long rows: 8 blocks a row"};
-  if (machine.clusters && vectors >= 4 * 1024 && blocks >= 4)
+  if (machine.clusters && vectors >= 4 * 1024 && 4 * m <= 2 * machine.multiprocessors)
     return {"sgemv_cluster_4", "few long rows: 4 blocks a row"};
-  if (!machine.clusters && vectors >= 4 * 4096 && blocks >= 8)
+  if (!machine.clusters && vectors >= 4 * 4096 && 8 * m <= 2 * machine.multiprocessors)
     return {"sgemv_split", "few long rows, no clusters: parts of a row, in two stages"};
   return {"sgemv_blocks_512x1", "rows that do not fill the GPU: 512 threads a row"};
 }

@@ -4,6 +4,7 @@
 #include "rule.h"
 
 SGEMV_KERNEL(sgemv, K_AT_MOST, 8000000000, ROWS_OR_COLUMNS, 4, "any shape and layout: one of the variants, by rule") {
-  const auto choice = sgemv::choose(args, {sgemv::multiprocessors(), sgemv::has_clusters()});
-  sgemv::find(choice.kernel)->start(args);
+  const std::int64_t multiprocessors = sgemv::multiprocessors();
+  const auto choice = sgemv::choose(args, {multiprocessors, sgemv::has_clusters(multiprocessors)});
+  sgemv::pick(choice.kernel, args).start(args);
 }

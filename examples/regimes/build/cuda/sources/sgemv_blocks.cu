@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(threads, kResidentThreads / threads) sgemv_blo
 
 template <int threads, int rows, int loads>
 void start_blocks(const Args& args) {
-  const auto blocks = static_cast<unsigned>(groups_for<rows>(args.m));
+  const auto blocks = grid_of(groups_for<rows>(args.m));
   if (by_vectors(args))
     sgemv_blocks_kernel<threads, rows, loads, true><<<blocks, threads, 0, stream_of(args)>>>(args);
   else

@@ -1,6 +1,6 @@
-// The blocks of a cluster share a few rows: split-K, with the partial sums added in distributed shared memory. Aims at:
-// few long rows, where a block a row would leave most multiprocessors idle. A second kernel for the last sum would cost
-// a launch; here each warp posts its sum to the cluster's first block, which adds them up in a fixed order.
+// The blocks of a cluster share a row: split-K, with the partial sums added in distributed shared memory. Aims at: few
+// long rows, where a block a row would leave most multiprocessors idle. A second kernel for the last sum would cost a
+// launch; here each warp sends its sum to the cluster's first block, which adds them up in a fixed order.
 // Not on the CPU: thread-block clusters
 #include "cluster.cuh"
 #include "share.cuh"
@@ -18,27 +18,28 @@ __global__ void __launch_bounds__(kClusterThreads, kResidentThreads / kClusterTh
     sgemv_cluster_kernel(const Args args) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   __shared__ float partial[kMostBlocks * kClusterWarps];
-  __shared__ std::uint64_t mailbox;
-  const int blocks = static_cast<int>(blocks_of_cluster());
-  const int block = static_cast<int>(block_of_cluster());
+  __shared__ std::uint64_t barrier;
+  const int blocks = static_cast<int>(cluster_blocks());
+  const int block = static_cast<int>(cluster_block_rank());
   const int thread = static_cast<int>(threadIdx.x);
-  const int sums_posted = blocks * kClusterWarps;
-  if (block == 0 && thread < 32) open_mailbox(&mailbox, sums_posted * sizeof(float));
-  meet_begin();
+  const int sums_sent = blocks * kClusterWarps;
+  if (block == 0 && thread < 32) init_barrier(&barrier, sums_sent * sizeof(float));
+  cluster_arrive();
   const std::int64_t row = blockIdx.x / blocks;
   float sums[1] = {};
   add_share<1, kClusterLoads, vectors>(sums, args, row, block * kClusterThreads + thread, blocks * kClusterThreads);
   const float sum = sum_over_lanes<32>(sums[0]);
-  meet_end();
-  if (thread % 32 == 0) post(&partial[block * kClusterWarps + thread / 32], &mailbox, 0, sum);
+  cluster_wait();
+  if (thread % 32 == 0) store_async(&partial[block * kClusterWarps + thread / 32], &barrier, 0, sum);
   if (block != 0 || thread >= 32) return;
-  wait_for_mail(&mailbox);
+  wait_barrier(&barrier);
   float total = 0.0f;
-  for (int i = thread; i < sums_posted; i += 32) total += partial[i];
+  for (int i = thread; i < sums_sent; i += 32) total += partial[i];
   total = sum_over_lanes<32>(total);
   if (thread == 0) args.y[row * args.y_stride] = total;
 #else
   (void)args;
+  __trap();  // a launch here must not look like a result
 #endif
 }
 
@@ -51,7 +52,7 @@ void launch_cluster(const Args& args, int blocks) {
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(args.m * blocks));
+  config.gridDim = dim3(grid_of(args.m * blocks));
   config.blockDim = dim3(kClusterThreads);
   config.stream = stream_of(args);
   config.attrs = &cluster;

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(lanes* slots, kResidentThreads / (lanes * slot
   constexpr int warps = lanes * slots / 32;
   __shared__ alignas(16) float shared[warps][rows];
   const int part = static_cast<int>(blockIdx.x % parts);
-  const std::int64_t first = blockIdx.x / parts * rows;
+  const std::int64_t first = std::int64_t{blockIdx.x / parts} * rows;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const std::int64_t own = row_of<lanes, vectors>(first, lane, 0);
   const int rows_left = static_cast<int>(args.m - own < rows ? args.m - own : rows);
@@ -103,7 +103,7 @@ inline bool columns_by_vectors(const Args& args) {
 template <int lanes, int slots, int loads>
 void start_columns(const Args& args, std::int64_t parts) {
   const std::int64_t tiles = ceil_div(args.m, lanes * kRowsPerLane);
-  const auto blocks = static_cast<unsigned>(tiles * parts);
+  const auto blocks = grid_of(tiles * parts);
   float* const partial = parts > 1 ? args.scratch->floats(parts * args.m) : nullptr;
   const int count = static_cast<int>(parts);
   if (columns_by_vectors(args))

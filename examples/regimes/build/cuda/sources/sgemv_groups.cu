@@ -30,9 +30,10 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(vectors)) sgemv_
 template <int width, int rows, int loads>
 void start_groups(const Args& args) {
   const std::int64_t all = groups_for<rows>(args.m) * width;
+  const std::int64_t wanted = multiprocessors();
   std::int64_t threads = kMostThreads;
-  while (threads > 32 && ceil_div(all, threads) < multiprocessors()) threads /= 2;
-  const auto blocks = static_cast<unsigned>(ceil_div(all, threads));
+  while (threads > 32 && ceil_div(all, threads) < wanted) threads /= 2;
+  const auto blocks = grid_of(ceil_div(all, threads));
   const auto block = static_cast<unsigned>(threads);
   if (by_vectors(args))
     sgemv_groups_kernel<width, rows, loads, true><<<blocks, block, 0, stream_of(args)>>>(args);

@@ -27,7 +27,7 @@ __global__ void sgemv_k128_f32x4_kernel(const float* __restrict__ a, const float
 }  // namespace sgemv
 
 SGEMV_KERNEL(sgemv_k128_f32x4, K_MULTIPLE_OF, 128, PACKED, 16, "one warp a row, float4 loads, 4 rows a block") {
-  const unsigned blocks = static_cast<unsigned>(sgemv::ceil_div(args.m, 4));
+  const unsigned blocks = sgemv::grid_of(sgemv::ceil_div(args.m, 4));
   sgemv::sgemv_k128_f32x4_kernel<<<blocks, dim3(32, 4), 0, sgemv::stream_of(args)>>>(args.a, args.x, args.y, args.m,
                                                                                       args.k);
 }

@@ -20,6 +20,6 @@ __global__ void sgemv_k16_f32_kernel(const float* __restrict__ a, const float* _
 }  // namespace sgemv
 
 SGEMV_KERNEL(sgemv_k16_f32, K_EQUAL_TO, 16, PACKED, 4, "two rows a warp, 16 lanes a row, 8 rows a block") {
-  const unsigned blocks = static_cast<unsigned>(sgemv::ceil_div(args.m, 8));
+  const unsigned blocks = sgemv::grid_of(sgemv::ceil_div(args.m, 8));
   sgemv::sgemv_k16_f32_kernel<<<blocks, dim3(32, 4), 0, sgemv::stream_of(args)>>>(args.a, args.x, args.y, args.m);
 }

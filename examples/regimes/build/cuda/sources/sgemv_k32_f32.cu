@@ -19,7 +19,7 @@ __global__ void sgemv_k32_f32_kernel(const float* __restrict__ a, const float* _
 }  // namespace sgemv
 
 SGEMV_KERNEL(sgemv_k32_f32, K_MULTIPLE_OF, 32, PACKED, 4, "one warp a row, scalar loads, 4 rows a block") {
-  const unsigned blocks = static_cast<unsigned>(sgemv::ceil_div(args.m, 4));
+  const unsigned blocks = sgemv::grid_of(sgemv::ceil_div(args.m, 4));
   sgemv::sgemv_k32_f32_kernel<<<blocks, dim3(32, 4), 0, sgemv::stream_of(args)>>>(args.a, args.x, args.y, args.m,
                                                                                    args.k);
 }

@@ -1,5 +1,5 @@
-// Split-K over blocks in two stages: a block takes part of some rows, a second kernel adds the parts up. Aims at: few
-// long rows on a GPU without thread-block clusters; it pays for two launches.
+// Split-K over blocks in two stages: a block takes part of a row, a second kernel adds the parts up. Aims at: few long
+// rows on a GPU without thread-block clusters, and rows too long for the blocks of one; it pays for two launches.
 #include "parts.cuh"
 #include "share.cuh"
 
@@ -25,7 +25,7 @@ void start_split(const Args& args) {
   const std::int64_t wanted = ceil_div(multiprocessors(), groups);
   const int parts = static_cast<int>(useful < 1 ? 1 : (useful < wanted ? useful : wanted));
   float* const partial = args.scratch->floats(parts * args.m);
-  const auto blocks = static_cast<unsigned>(groups * parts);
+  const auto blocks = grid_of(groups * parts);
   if (by_vectors(args))
     sgemv_split_kernel<threads, rows, loads, true><<<blocks, threads, 0, stream_of(args)>>>(args, partial, parts);
   else

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(32 * kTileWarps) sgemv_tiles_kernel(const Args
 
 template <int rows>
 void start_tiles(const Args& args) {
-  const auto blocks = static_cast<unsigned>(ceil_div(args.m, 32 * rows * kTileWarps));
+  const auto blocks = grid_of(ceil_div(args.m, 32 * rows * kTileWarps));
   const auto bytes = static_cast<unsigned>((32 * rows * args.k + 4) * kTileWarps * sizeof(float));
   sgemv_tiles_kernel<rows><<<blocks, 32 * kTileWarps, bytes, stream_of(args)>>>(args);
 }
