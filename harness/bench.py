@@ -14,7 +14,7 @@ from typing import Protocol, Self
 
 from harness import environment, nvml
 from harness.answers import Unknown
-from harness.cases import EVERY_WORKER, picked_among, stage_of
+from harness.cases import EVERY_WORKER, candidates, picked_among, stage_of
 from harness.draft import Draft, make_store, unwritable
 from harness.errors import CommandError, Exit
 from harness.model import (
@@ -243,6 +243,7 @@ class Bench:
             builds=tuple(built.record for built in builds),
             kernels={kernel.name: kernel.summary for kernel in self._kernels.values()},
             picked_among=picked_among(self._kernels.values()),
+            candidates=candidates(self._kernels.values()),
             warnings=tuple(self._warnings(where.get("git_dirty") is True)),
             measurements=(),
         )

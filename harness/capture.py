@@ -59,24 +59,43 @@ def capture(launches: Sequence[Launch], rounds: int) -> torch.cuda.CUDAGraph:
 def branches(launch: Launch) -> bool:
     """Whether a launch forks to other streams and joins them again: its graph is no chain of nodes."""
     graph = capture([launch], 1)
-    handle = ctypes.c_void_p(graph.raw_cuda_graph())
-    nodes, edges = ctypes.c_size_t(), ctypes.c_size_t()
-    driver_call("cuGraphGetNodes", handle, None, ctypes.byref(nodes))
-    driver_call("cuGraphGetEdges", handle, None, None, ctypes.byref(edges))
-    return edges.value != nodes.value - 1
+    edges = ctypes.c_size_t()
+    driver_call("cuGraphGetEdges", _handle(graph), None, None, ctypes.byref(edges))
+    return edges.value != len(graph_nodes(graph)) - 1
 
 
 def kernel_nodes(graph: torch.cuda.CUDAGraph) -> int:
     """Kernel nodes of a captured graph, asked of the driver (cuGraphGetNodes)."""
-    handle = ctypes.c_void_p(graph.raw_cuda_graph())
+    return sum(node_kind(node) == KERNEL_NODE for node in graph_nodes(graph))
+
+
+def graph_nodes(graph: torch.cuda.CUDAGraph) -> list[ctypes.c_void_p]:
+    """All nodes of a captured graph, in no order that the driver speaks of."""
     count = ctypes.c_size_t()
-    driver_call("cuGraphGetNodes", handle, None, ctypes.byref(count))
+    driver_call("cuGraphGetNodes", _handle(graph), None, ctypes.byref(count))
     nodes = (ctypes.c_void_p * count.value)()
     if count.value:
-        driver_call("cuGraphGetNodes", handle, nodes, ctypes.byref(count))
+        driver_call("cuGraphGetNodes", _handle(graph), nodes, ctypes.byref(count))
+    return [ctypes.c_void_p(node) for node in nodes]
+
+
+def graph_edges(graph: torch.cuda.CUDAGraph) -> list[tuple[int | None, int | None]]:
+    """(before, after) by the nodes' addresses, asked of the driver (cuGraphGetEdges_v2, of CUDA 12.3 and later)."""
+    count = ctypes.c_size_t()
+    driver_call("cuGraphGetEdges_v2", _handle(graph), None, None, None, ctypes.byref(count))
+    before, after = ((ctypes.c_void_p * count.value)() for _ in range(2))
+    data = (ctypes.c_uint64 * count.value)()  # CUgraphEdgeData has 8 bytes; without it, some edges refuse to be told
+    if count.value:
+        driver_call("cuGraphGetEdges_v2", _handle(graph), before, after, data, ctypes.byref(count))
+    return list(zip(before, after, strict=True))
+
+
+def node_kind(node: ctypes.c_void_p) -> int:
+    """CUgraphNodeType of a node."""
     kind = ctypes.c_int()
-    kernels = 0
-    for node in nodes:
-        driver_call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
-        kernels += kind.value == KERNEL_NODE
-    return kernels
+    driver_call("cuGraphNodeGetType", node, ctypes.byref(kind))
+    return kind.value
+
+
+def _handle(graph: torch.cuda.CUDAGraph) -> ctypes.c_void_p:
+    return ctypes.c_void_p(graph.raw_cuda_graph())

@@ -30,7 +30,7 @@ class CaseFilter:
     shapes: tuple[str, ...] = ()
     """As typed."""
     problems: frozenset[str] = frozenset()
-    """Which the shapes name, as `shape_text` does: another layout is another problem, whatever the dtype."""
+    """Which the shapes name, as `shape_text` does: another layout or dtype is another problem."""
     timers: tuple[str, ...] = ()
 
     @classmethod

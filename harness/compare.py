@@ -13,6 +13,7 @@ from harness.comparison.attribution import attribution, differences, obstacles
 from harness.comparison.boards import board_reach, board_spread
 from harness.comparison.moderated import Judgement, Pair, Table
 from harness.comparison.notes import (
+    device_kernel_notes,
     device_notes,
     drift_notes,
     kernel_notes,
@@ -164,7 +165,7 @@ def _notes(row: Row, ratio: Interval | None, threshold: float, kernel: list[str]
     """Of cases that both runs have; of states and drift where they were compared."""
     if row.base is None or row.new is None:
         return []
-    made = [*kernel, *variant_notes(row.base, row.new)]
+    made = [*kernel, *variant_notes(row.base, row.new), *device_kernel_notes(row.base, row.new)]
     if row.base_side and row.new_side and ratio:
         made += state_notes(row.base_side, row.new_side, threshold)
         made += drift_notes(row.base, row.new, ratio, threshold)

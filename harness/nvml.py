@@ -165,6 +165,15 @@ class NvmlDevice:
         )
         return DeviceState(time_unix_s=started_unix_s, **readings, unknown=unknown)
 
+    def energy_mj(self) -> int | Unknown:
+        """What the board has taken since its driver was loaded, in mJ; it moves in ticks, some of 0.1 s."""
+        taken: int | Unknown = ask(self._library, "nvmlDeviceGetTotalEnergyConsumption", self._board)
+        return taken
+
+    def instant_power_mw(self) -> int | Unknown:
+        """Board power at this moment, in mW, never the average over the second before it."""
+        return self._fields((POWER_INSTANT_FIELD,))[POWER_INSTANT_FIELD]
+
     def facts(self) -> Environment:
         """What does not change while a run is measured, under the keys of `environment.ENVIRONMENT_KEYS`."""
         return table(self._identity() | self._settings())

@@ -1,7 +1,7 @@
 """What a kernel's rule loses: its time over that of the fastest of the kernels that it picks among, case by case.
 
 The rule's kernel is the one whose trials recorded a choice with its reason. The kernels that it picks among stand in
-the run as its registry named them (`Run.picked_among`): no name is read as a sign of what a kernel is for.
+the run as its registry named them (`Run.candidates`): no name is read as a sign of what a kernel is for.
 
 The fastest is the one whose median is least in the same run, so that among many that are equal the luckiest is taken,
 and the regret is a little too large rather than too small. Where the rule picked it, the regret is what two
@@ -134,7 +134,8 @@ def regrets(run: Run) -> Regrets:
         raise _missing(run, "no kernel chose among others by a rule")
     own = [m for m in run.measurements if m.case.kernel in rules]
     timer, measured = _timer(own), _Measured(run.measurements)
-    cases = tuple(_regret(m, measured, run.picked_among) for m in own if m.case.timer == timer)
+    among = {rule: run.candidates.get(rule, run.picked_among) for rule in rules}
+    cases = tuple(_regret(m, measured, among[m.case.kernel]) for m in own if m.case.timer == timer)
     if not any(each.ratio for each in cases):
         names = ", ".join(sorted(visible(name) for name in rules))
         raise _missing(run, f"none of the kernels that {names} picks among has figures beside it")

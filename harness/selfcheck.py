@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harness.model import Cache, Check, Measurement, Problem, Role
+from harness.model import Cache, Check, Measurement, Problem, Role, TrialResult
 from harness.stats import trial_medians_ns
 from harness.timing import HEADLINE, Crew, timers
 
@@ -103,7 +103,7 @@ class Figures:
         graph_ns, span_ns = self.pair(HEADLINE_COLD, PROFILER)
         trials = self._of(PROFILER).trials
         if len(trials[0].device_kernels) > 1:
-            span_ns = _mean(sum(kernel.duration_ns for kernel in trial.device_kernels) for trial in trials)
+            span_ns = _mean(_duration_ns(trial) for trial in trials)
         return graph_ns, span_ns
 
     def event_without_its_cost(self) -> tuple[float, float]:
@@ -140,6 +140,14 @@ def _clock_mhz(measurement: Measurement) -> float | None:
     """Median over all samples."""
     known = [mhz for trial in measurement.trials for mhz in trial.sample_clocks_mhz if mhz is not None]
     return statistics.median(known) if known else None
+
+
+def _duration_ns(trial: TrialResult) -> float:
+    """Of a launch's kernels together; of those that have a duration, which the profiler's have."""
+    known = [kernel.duration_ns for kernel in trial.device_kernels if kernel.duration_ns is not None]
+    if len(known) < len(trial.device_kernels) or not known:
+        raise Unjudged("the profiler names kernels without their durations")
+    return sum(known)
 
 
 def _mean(values_ns: Iterable[float]) -> float:

@@ -23,6 +23,7 @@ from harness.device import held_bytes, last_level_cache_bytes, memory_bytes, rel
 from harness.errors import first_line
 from harness.gate import recheck
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
+from harness.precision import set_precision
 from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
 from harness.process import die_with_parent, private_stdout, use_one_stream
 from harness.timing import HEADLINE, NotMeasurable, Timing, refuse_no_time, timers
@@ -71,7 +72,8 @@ class Worker:
         import torch
 
         never = {Cache.HOT: why_never_hot, Cache.COLD: why_never_cold}[case.cache]
-        reason = None if case.role is Role.FLOOR else never(case.problem, self._cache_bytes)
+        any_size = case.role is Role.FLOOR or self._timers[case.timer].one_set
+        reason = None if any_size else never(case.problem, self._cache_bytes)
         if reason is not None:
             return _without_samples(trial, Word.UNSUPPORTED, reason)
         try:
@@ -159,7 +161,7 @@ class Worker:
 
     def _gate(self, bench: Workbench, kernel: Kernel) -> Verdict:
         if kernel.name not in bench.verdicts:
-            verdicts = [bench.gate.check(each, self._stray_launch) for each in self._variants(kernel)]
+            verdicts = [bench.gate.check(each, self._stray_launch) for each in self._variants(kernel, bench.problem)]
             bench.verdicts[kernel.name] = next((v for v in verdicts if v.word is not Word.PASSED), verdicts[0])
             if bench.verdicts[kernel.name].word is not Word.PASSED:
                 bench.renew()
@@ -182,7 +184,7 @@ class Worker:
         The figure itself is measured afresh. All timers and trials measure the one that the first of them found, the
         headline's: a launch rate tells variants apart by nothing but chance.
         """
-        variants = self._variants(self._kernels[case.kernel])
+        variants = self._variants(self._kernels[case.kernel], case.problem)
         if len(variants) == 1:
             return variants[0]
         if wanted is not None:
@@ -195,12 +197,12 @@ class Worker:
 
         return min(variants, key=median_ns)
 
-    def _variants(self, kernel: Kernel) -> list[Kernel]:
-        """The ways to compute `kernel` on this device; itself where it has no variants."""
-        return kernel.ways(self._device.split(":")[0])
+    def _variants(self, kernel: Kernel, problem: Problem) -> list[Kernel]:
+        """The ways to compute `problem` with `kernel` on this device; itself where it has no variants."""
+        return kernel.ways(self._device.split(":")[0], problem)
 
     def _set_count(self, case: Case) -> int:
-        if case.role is Role.FLOOR:
+        if case.role is Role.FLOOR or self._timers[case.timer].one_set:
             return 1
         # on a GPU the placement of operands moves a time by percents
         placements_bytes = memory_bytes(self._device) if self._on_gpu else 0
@@ -246,6 +248,7 @@ def _figures(timing: Timing) -> dict[str, Any]:
         "settled": timing.settled,
         "placements_ns": timing.placements_ns,
         "device_kernels": timing.device_kernels,
+        "energy": timing.energy,
         "unknown": timing.unknown,
     }
 
@@ -268,7 +271,7 @@ def main() -> int:
 
     if options.device.startswith("cuda"):
         torch.cuda.set_device(options.device)
-    torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32; a TF32 problem says so in its dtype
+    set_precision(Problem.dtype)  # what the facts are to say; a workbench sets it anew for its problem's dtype
     registry = importlib.import_module(options.registry)
     registry.load(options.device.split(":")[0])
     worker = Worker(registry.kernels(), options.device, say, options.memory_share)

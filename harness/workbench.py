@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.gate import Gate, error_bound, reference
+from harness.gate import Gate, reference, tolerance
 from harness.model import Cache, Problem, Verdict
-from harness.problems import HOT_APART, OperandSets
+from harness.precision import set_precision
+from harness.problems import HOT_APART_BYTES, OperandSets
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,6 +17,7 @@ class Workbench:
     """What one problem needs on the device, shared by the cases on it: gate, operand sets, references."""
 
     def __init__(self, problem: Problem, device: str) -> None:
+        set_precision(problem.dtype)
         self.problem = problem
         self._device = device
         self.verdicts: dict[str, Verdict] = {}
@@ -31,16 +33,17 @@ class Workbench:
 
     def sets(self, count: int, cache: Cache) -> OperandSets:
         """`count` operand sets; apart from each other where each is a placement to be timed by itself."""
-        key = (count, HOT_APART if cache is Cache.HOT and count > 1 else 0)
+        key = (count, HOT_APART_BYTES if cache is Cache.HOT and count > 1 else 0)
         if key not in self._sets:
-            self._sets[key] = OperandSets(self.problem, self._device, count, apart=key[1])
+            self._sets[key] = OperandSets(self.problem, self._device, count, apart_bytes=key[1])
         return self._sets[key]
 
     def refresh(self, sets: OperandSets) -> tuple[Tensor, Tensor]:
         """Write other values into `sets`; result and bound (count, m, n) that they must now give."""
         if sets not in self._references:
-            sums, norms = reference(sets.a.values, sets.x.values)
-            self._references[sets] = (sums, error_bound(norms, self.problem.k))
+            scale = None if sets.scale is None else sets.scale.values
+            sums, norms = reference(sets.a.values, sets.x.values, scale)
+            self._references[sets] = sums, tolerance(sums, norms, self.problem.k, self.problem.dtype)
         factor = sets.refresh()
         sums, bound = self._references[sets]
         return sums * factor, bound * factor

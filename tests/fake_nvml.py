@@ -30,6 +30,8 @@ class FakeGpu:
     instant_power_mw: int | None = 121_500
     """None: the field exists, but this GPU answers it with «not supported»."""
     average_power_mw: int = 118_000
+    energy_mj: int = 5_000_000_000
+    """Since its driver was loaded."""
     reasons: int = 0x0
     limited_ns: dict[int, int] = field(default_factory=lambda: dict.fromkeys(LIMIT_FIELDS, 0))
     """By NVML field: how long a limit has held the clocks back; one that is absent is «not supported»."""
@@ -134,6 +136,7 @@ class FakeNvml:
             "nvmlDeviceGetViolationStatus": _violation,
             "nvmlDeviceGetUtilizationRates": lambda gpu: SimpleNamespace(gpu=gpu.utilization_percent, memory=0),
             "nvmlDeviceGetPowerUsage": lambda gpu: gpu.average_power_mw,
+            "nvmlDeviceGetTotalEnergyConsumption": lambda gpu: gpu.energy_mj,
             "nvmlDeviceGetCurrentClocksEventReasons": lambda gpu: gpu.reasons,
             "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: gpu.reasons,
             "nvmlDeviceGetComputeRunningProcesses": lambda gpu: [SimpleNamespace(pid=pid) for pid in gpu.processes],

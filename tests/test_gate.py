@@ -10,10 +10,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from harness import gate
-from harness.gate import Gate, compare, error_bound, reference
+from harness.gate import Gate, bounds, compare, error_bound, reference
 from harness.model import Cache, Case, Kernel, Operands, Problem, Role, TrialResult, Verdict, Word
-from harness.problems import HOT_APART
+from harness.problems import HOT_APART_BYTES
 from harness.timing import NotMeasurable, Sample, Timing
 from harness.trial import Worker, _figures, checked
 from harness.workbench import Workbench
@@ -180,7 +179,7 @@ def test_reference_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     """Large operands go to float64 a few rows at a time."""
     generator = torch.Generator().manual_seed(5)
     a, x = torch.randn(2, 11, 7, generator=generator), torch.randn(2, 7, 1, generator=generator)
-    monkeypatch.setattr(gate, "CHUNK_ELEMENTS", 21)
+    monkeypatch.setattr(bounds, "CHUNK_ELEMENTS", 21)
     sums, norms = reference(a, x)
     assert torch.allclose(sums, a.double() @ x.double(), rtol=1e-15)
     assert torch.allclose(norms.squeeze(-1), (a.double() * x.double().mT).norm(dim=-1), rtol=1e-14)
@@ -408,7 +407,7 @@ def test_hot_sets_are_placements_of_their_own() -> None:
         first, second = (each.a.storage_offset() for each in bench.sets(count, cache).operands()[:2])
         return second - first
 
-    assert distance(2, Cache.HOT) > HOT_APART > distance(2, Cache.COLD)
+    assert 4 * distance(2, Cache.HOT) > HOT_APART_BYTES > 4 * distance(2, Cache.COLD)
     assert bench.sets(2, Cache.HOT) is bench.sets(2, Cache.HOT) is not bench.sets(2, Cache.COLD)
     assert bench.sets(1, Cache.HOT) is bench.sets(1, Cache.COLD)
 

@@ -170,7 +170,7 @@ def test_a_launch_without_kernels_is_not_measurable() -> None:
 
 
 def test_kernels_are_counted() -> None:
-    """Two kernels a launch: six in three rounds, and the timer says so."""
+    """Two kernels a launch: six in three rounds, and the timer says so, and names the two."""
     a = torch.zeros(1000, device=DEVICE)
 
     def launch() -> None:
@@ -178,7 +178,10 @@ def test_kernels_are_counted() -> None:
         a.mul_(0.5)
 
     assert kernel_nodes(capture([launch], 3)) == 6
-    assert measure_graph([launch], Cache.COLD, DEVICE, 0.01).kernels_per_launch == 2
+    timing = measure_graph([launch], Cache.COLD, DEVICE, 0.01)
+    assert timing.kernels_per_launch == len(timing.device_kernels) == 2
+    assert all("elementwise" in kernel.name and kernel.duration_ns is None for kernel in timing.device_kernels)
+    assert "device_kernels" not in timing.unknown
 
 
 def test_a_launch_of_changing_size_is_not_measurable() -> None:

@@ -13,6 +13,7 @@ from harness.model import (
     Case,
     DeviceState,
     Environment,
+    Kernel,
     Layout,
     Measurement,
     Options,
@@ -124,10 +125,14 @@ def test_schema_version() -> None:
     [
         (Problem(m=1024, k=128), "1024x128", "mine-1024x128-graph-cold"),
         (Problem(m=8, k=16, n=4), "8x16x4", "mine-8x16x4-graph-cold"),
+        (Problem(m=8, k=16, dtype="float16"), "8x16", "mine-8x16-float16-graph-cold"),
+        (Problem(m=8, k=16, n=4, dtype="tf32"), "8x16x4", "mine-8x16x4-tf32-graph-cold"),
+        (Problem(m=8, k=16, layout=Layout(order="col")), "8x16", "mine-8x16-60568f-graph-cold"),
+        (Problem(m=8, k=16, dtype="int8", seed=1), "8x16", "mine-8x16-int8-31abd0-graph-cold"),
     ],
 )
 def test_labels(problem: Problem, label: str, case_id: str) -> None:
-    """Short for GEMV; an id says all four parts of a case."""
+    """Short for GEMV; an id says all four parts of a case: the dtype in words, a layout or a seed by a hash."""
     assert problem.label == label
     assert replace(CASE, problem=problem).id == case_id
 
@@ -140,6 +145,30 @@ def test_ids_differ_where_labels_do_not(other: Problem) -> None:
     """Dtype, seed and layout are not in the label, but samples are kept by id."""
     assert other.label == "3x5"
     assert replace(CASE, problem=other).id != CASE.id
+
+
+def test_the_ways_of_a_kernel() -> None:
+    """Its variants for the device, the dtype and within their contract; itself where none is."""
+
+    def variant(name: str, **fields: object) -> Kernel:
+        return Kernel(name=name, role=Role.LIMIT, summary="", bind=lambda _: lambda: None, **fields)  # type: ignore[arg-type]
+
+    plain = variant("plain")
+    half = variant("half", dtypes=("float16", "bfloat16"))
+    on_cuda = variant("on_cuda", devices=("cuda",), dtypes=("float32", "float16"))
+    even = variant("even", unsupported=lambda problem: "odd" if problem.k % 2 else None)
+    read = variant("read", variants=(plain, half, on_cuda, even), dtypes=("float32", "float16", "int8"))
+
+    def names(device_type: str, **problem: object) -> list[str]:
+        return [way.name for way in read.ways(device_type, Problem(**{"m": 4, "k": 4, **problem}))]  # type: ignore[arg-type]
+
+    assert names("cpu") == ["plain", "even"]
+    assert names("cuda") == ["plain", "on_cuda", "even"]
+    assert names("cuda", k=5) == ["plain", "on_cuda"]
+    assert names("cuda", dtype="float16") == ["half", "on_cuda"]
+    assert names("cpu", dtype="bfloat16", n=3) == ["half"]
+    assert names("cpu", dtype="int8") == ["read"]
+    assert [way.name for way in plain.ways("cpu", Problem(m=1, k=1))] == ["plain"]
 
 
 @pytest.mark.parametrize(

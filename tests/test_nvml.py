@@ -113,6 +113,30 @@ def test_a_missing_counter():
     assert (state.power_mw, state.power_is_instant, state.unknown) == (118_000, False, {})
 
 
+def test_energy_is_the_boards():
+    """In mJ as NVML counts it; of an instance, its board's."""
+    board = FakeGpu(energy_mj=1_234_567)
+    instance = FakeGpu(uuid="MIG-1", energy_mj=1, parent=board)
+    assert device(FakeNvml([board])).energy_mj() == 1_234_567
+    assert opened(FakeNvml([board, instance])).find(uuid="MIG-1", pci_bus_id=None).energy_mj() == 1_234_567
+
+
+def test_energy_that_is_not_counted_has_its_reason():
+    """By the driver's word, or since nvidia-ml-py is too old."""
+    name = "nvmlDeviceGetTotalEnergyConsumption"
+    gpu = FakeGpu(errors={name: pynvml.NVML_ERROR_NOT_SUPPORTED})
+    assert device(FakeNvml([gpu])).energy_mj() == Unknown(reason=f"{name}: Not Supported")
+    old = device(FakeNvml(missing={name})).energy_mj()
+    assert old == Unknown(reason=f"{name}: this version of nvidia-ml-py lacks it")
+
+
+def test_instant_power_is_never_an_average():
+    """Of a GPU without the field it is unknown, though `state` would say the average."""
+    assert device(FakeNvml([FakeGpu(instant_power_mw=98_700)])).instant_power_mw() == 98_700
+    missing = device(FakeNvml([FakeGpu(instant_power_mw=None)])).instant_power_mw()
+    assert missing == Unknown(reason="NVML field 186: Not Supported")
+
+
 def test_a_limit_that_is_not_counted_is_left_out():
     """Of those that are, none is lost to it."""
     gpu = FakeGpu(limited_ns={74: 8, 79: 0})

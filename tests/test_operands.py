@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from harness.model import Problem
-from harness.problems import GUARD_ELEMENTS, HOT_APART, Guarded, OperandSets, whole
+from harness.problems import GUARD_BYTES, HOT_APART_BYTES, Guarded, OperandSets, whole
+
+GUARD = GUARD_BYTES // 4
+"""Elements of float32."""
 
 
 def guarded(dtype: str = "float32", rows: int = 3, columns: int = 5) -> Guarded:
@@ -33,13 +36,13 @@ def test_guarded_has_guards_on_both_sides(columns: int) -> None:
     flat = whole(made.values)
     for entry in made.values:
         first, behind = entry.storage_offset(), entry.storage_offset() + entry.numel()
-        assert flat[first - GUARD_ELEMENTS : first].isnan().all()
-        assert flat[behind : behind + GUARD_ELEMENTS].isnan().all()
+        assert flat[first - GUARD : first].isnan().all()
+        assert flat[behind : behind + GUARD].isnan().all()
         assert not entry.isnan().any()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize(("entry", "offset"), [(0, -1), (0, -GUARD_ELEMENTS), (0, 15), (1, -1), (1, 15 + 48)])
+@pytest.mark.parametrize(("entry", "offset"), [(0, -1), (0, -GUARD), (0, 15), (1, -1), (1, 15 + 48)])
 def test_a_written_guard_is_noticed(dtype: str, entry: int, offset: int) -> None:
     """One element, right beside the values or as far as the guard goes."""
     made = guarded(dtype)
@@ -140,7 +143,7 @@ def test_refresh_writes_where_the_operands_are() -> None:
 def test_sets_apart_lie_on_other_pages() -> None:
     """Further than 2 MiB from each other, at other places of a page, still aligned; the values are the same."""
     problem, page = Problem(m=4, k=6), 2**21
-    near, far = OperandSets(problem, "cpu", 3), OperandSets(problem, "cpu", 3, apart=HOT_APART)
+    near, far = OperandSets(problem, "cpu", 3), OperandSets(problem, "cpu", 3, apart_bytes=HOT_APART_BYTES)
     for name in ("a", "x", "y"):
         first, second, third = (getattr(each, name).storage_offset() * 4 for each in far.operands())
         assert second - first == third - second >= page
@@ -152,10 +155,10 @@ def test_sets_apart_lie_on_other_pages() -> None:
 @pytest.mark.parametrize(
     ("name", "words"), [("y", "wrote outside y"), ("a", "wrote outside A"), ("x", "wrote outside x")]
 )
-@pytest.mark.parametrize("offset", [GUARD_ELEMENTS + 30, HOT_APART // 2, HOT_APART])
+@pytest.mark.parametrize("offset", [GUARD + 30, HOT_APART_BYTES // 8, HOT_APART_BYTES // 4])
 def test_what_lies_between_sets_apart_is_a_guard(name: str, words: str, offset: int) -> None:
     """A write anywhere in it is noticed, also after a refresh."""
-    made = OperandSets(Problem(m=4, k=6), "cpu", 2, apart=HOT_APART)
+    made = OperandSets(Problem(m=4, k=6), "cpu", 2, apart_bytes=HOT_APART_BYTES)
     assert made.damage() is None
     made.refresh()
     assert made.damage() is None

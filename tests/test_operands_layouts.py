@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from harness.model import Layout, Problem
-from harness.problems import GUARD_ELEMENTS, HOT_APART, Guarded, OperandSets, parse_shape, whole
+from harness.problems import GUARD_BYTES, HOT_APART_BYTES, Guarded, OperandSets, parse_shape, whole
 
+GUARD = GUARD_BYTES // 4
+"""Elements of float32."""
 LAYOUTS = {
     "rows": (Layout(), (6, 1), 0),
     "columns": (Layout(order="col"), (1, 4), 0),
@@ -38,16 +40,16 @@ def places(part: Guarded) -> set[int]:
 
 
 @EVERY_LAYOUT
-@pytest.mark.parametrize("apart", [0, HOT_APART])
+@pytest.mark.parametrize("apart", [0, HOT_APART_BYTES])
 def test_a_lies_as_the_problem_says(layout: Layout, strides: tuple[int, int], past: int, apart: int) -> None:
     """Every A: its strides and where it begins; x and y are packed and begin at a boundary, whatever A does."""
-    made = OperandSets(Problem(m=4, k=6, layout=layout), "cpu", 3, apart=apart)
+    made = OperandSets(Problem(m=4, k=6, layout=layout), "cpu", 3, apart_bytes=apart)
     for each in made.operands():
         assert (each.a.shape, each.a.stride()) == ((4, 6), strides)
-        assert each.a.storage_offset() % GUARD_ELEMENTS == past
+        assert each.a.storage_offset() % GUARD == past
         for vector in (each.x, each.y):
             assert vector.is_contiguous()
-            assert vector.storage_offset() % GUARD_ELEMENTS == 0
+            assert vector.storage_offset() % GUARD == 0
 
 
 @EVERY_LAYOUT
@@ -56,8 +58,8 @@ def test_all_that_is_no_value_is_nan(layout: Layout, strides: tuple[int, int], p
     made = sets(layout)
     flat, inside = whole(made.a.values), places(made.a)
     assert len(inside) == 3 * 24
-    assert min(inside) >= GUARD_ELEMENTS + past
-    assert max(inside) < len(flat) - GUARD_ELEMENTS
+    assert min(inside) >= GUARD + past
+    assert max(inside) < len(flat) - GUARD
     assert made.a.values[0].stride() == strides
     for _ in range(3):
         assert set(flat.isnan().logical_not().nonzero().flatten().tolist()) == inside
@@ -92,7 +94,7 @@ def test_any_layout_refreshes_exactly(layout: Layout, strides: tuple[int, int], 
     assert made.refresh() == 1.0
     assert torch.equal(made.a.values, first)
     assert made.operands()[2].a.data_ptr() == address
-    assert made.operands()[2].a.storage_offset() % GUARD_ELEMENTS == past
+    assert made.operands()[2].a.storage_offset() % GUARD == past
     assert made.damage() is None
     if max(strides) > 6:
         a = made.operands()[1].a

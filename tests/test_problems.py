@@ -7,7 +7,7 @@ import pytest
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Layout, Problem
 from harness.problems import (
-    GUARD_ELEMENTS,
+    GUARD_BYTES,
     HOT_PLACEMENTS,
     OperandSets,
     allocation_bytes,
@@ -41,13 +41,16 @@ def test_shapes(text: str, m: int, k: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1024", "1024x", "x128", "0x4", "4x0", "-4x4", "4x-4", "1.5x2", "4x4x4", "1e3x4", "4 x 4", "012x3", "axb"],
+    [
+        *("", "1024", "1024x", "x128", "0x4", "4x0", "-4x4", "4x-4", "1.5x2", "4x4x0", "4x4x", "4x4x4x4", "1e3x4"),
+        *("4 x 4", "012x3", "axb"),
+    ],
 )
 def test_what_is_no_shape(text: str) -> None:
     """What was found, what was wanted, and an example, in one line."""
     with pytest.raises(ValueError, match="wanted MxK") as caught:
         parse_shape(text)
-    said = f"found {text!r}, wanted MxK with two whole numbers from 1 on, such as 1024x128"
+    said = f"found {text!r}, wanted MxK or MxKxN with whole numbers from 1 on, such as 1024x128"
     assert str(caught.value) == f"--shape: {said}"
     with pytest.raises(CommandError) as caught_all:
         parse_shapes([text], "SHAPE")
@@ -71,6 +74,33 @@ def test_shapes_with_a_layout(text: str, layout: Layout) -> None:
     assert shape_text(problem) == text
 
 
+COL_FROM_1 = Layout(order="col", first_element=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("64x48x3", Problem(m=64, k=48, n=3)),
+        ("64X48×3:tf32", Problem(m=64, k=48, n=3, dtype="tf32")),
+        ("64x48:float16", Problem(m=64, k=48, dtype="float16")),
+        ("64x48x512:bfloat16", Problem(m=64, k=48, n=512, dtype="bfloat16")),
+        ("64x48x8:int8:col:first=1", Problem(m=64, k=48, n=8, dtype="int8", layout=COL_FROM_1)),
+    ],
+)
+def test_shapes_with_tokens_and_a_dtype(text: str, problem: Problem) -> None:
+    """N behind M and K, the dtype as a word; what is written back is read as the same."""
+    assert parse_shape(text) == problem
+    assert parse_shape(shape_text(problem)) == problem
+    assert shape_text(problem) == text.replace("X", "x").replace("×", "x")
+
+
+def test_the_default_has_one_name() -> None:
+    """One column and float32 may be said, in any order, and are left out where they are not."""
+    assert parse_shape("64x48x1:col:float32") == parse_shape("64x48:col")
+    assert shape_text(parse_shape("64x48x1:float32")) == "64x48"
+    assert parse_shape("64x48x2:first=1:float16") == parse_shape("64x48x2:float16:first=1")
+
+
 def test_one_layout_has_one_name() -> None:
     """Words in any order; a stride that leaves no gap is packed, of columns where they are what lies together."""
     assert parse_shape("64x48:first=3:row_stride=65:col") == parse_shape("64x48:col:row_stride=65:first=3")
@@ -86,6 +116,7 @@ def test_one_layout_has_one_name() -> None:
     "words",
     [
         *("", "row", "column", "COL", "col:col", "first=1:first=2", "first=", "first=-1", "first=01", "first=1.5"),
+        *("float64", "fp16", "Float16", "float16:tf32", "float16:float16"),
         *("row_stride", "row_stride=0", "row-stride=64", "stride=64", "col ", "first=99999999999999"),
     ],
 )
@@ -94,8 +125,8 @@ def test_what_is_no_layout_of_a_shape(words: str) -> None:
     with pytest.raises(ValueError, match="wanted behind MxK") as caught:
         parse_shape(f"64x48:{words}:first=1" if words.endswith(" ") else f"64x48:{words}")
     assert str(caught.value).endswith(
-        "wanted behind MxK only :col, :row_stride=N and :first=N, each at most once, N a whole number, such as "
-        "4096x4096:col:first=1"
+        "wanted behind MxK or MxKxN only a dtype (float32, tf32, float16, bfloat16, int8), :col, :row_stride=N and "
+        ":first=N, each at most once, N a whole number, such as 4096x4096:float16:col:first=1"
     )
 
 
@@ -166,7 +197,7 @@ def test_allocation_is_no_more_than_foretold(m: int, k: int, dtype: str) -> None
     made = OperandSets(Problem(m=m, k=k, dtype=dtype), "cpu", 3)
     real = sum(part.values.untyped_storage().nbytes() for part in (made.a, made.x, made.y))
     foretold = allocation_bytes(made.problem, 3)
-    assert real <= foretold <= real + 3 * 3 * 2 * GUARD_ELEMENTS * 4
+    assert real <= foretold <= real + 3 * 3 * 2 * GUARD_BYTES
 
 
 @pytest.mark.parametrize("shape", ["3x5:col", "3x5:row_stride=64", "300x5:row_stride=7:first=1", "3x500:col:first=100"])
@@ -175,7 +206,7 @@ def test_allocation_with_gaps_is_no_more_than_foretold(shape: str) -> None:
     made = OperandSets(parse_shape(shape), "cpu", 3)
     real = sum(part.values.untyped_storage().nbytes() for part in (made.a, made.x, made.y))
     foretold = allocation_bytes(made.problem, 3)
-    assert real <= foretold <= real + 3 * 3 * 2 * GUARD_ELEMENTS * 4
+    assert real <= foretold <= real + 3 * 3 * 2 * GUARD_BYTES
 
 
 @pytest.mark.parametrize(

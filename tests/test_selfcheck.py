@@ -137,7 +137,7 @@ def test_a_launch_of_one_kernel_needs_no_second_empty_one() -> None:
     assert of(double, "event").reason == "event-pair was not measured (cold)"
 
 
-def device_kernel(ns: float) -> DeviceKernel:
+def device_kernel(ns: float | None) -> DeviceKernel:
     return DeviceKernel(
         name="k", grid=(1, 1, 1), block=(32, 1, 1), registers=None, shared_bytes=None, duration_ns=ns
     )  # fmt: skip
@@ -154,6 +154,16 @@ def test_profiling_lengthens_the_gaps_between_kernels(durations_ns: tuple[float,
     profiled = replace(profiled, trials=(replace(profiled.trials[0], device_kernels=kernels),))
     check = of([timed("graph", [4000.0, 9000.0]), profiled], "profiler")
     assert (check.found_ns, check.wanted_ns) == (pytest.approx(6000.0), pytest.approx(wanted_ns))
+
+
+def test_kernels_without_durations_cannot_be_added_up() -> None:
+    """A record that only names them says so; those that the headline names are not asked."""
+    named = (device_kernel(3000.0), device_kernel(None))
+    graph, profiled = timed("graph", 6000.0), timed("profiler", 5000.0)
+    graph, with_gap = (replace(m, trials=(replace(m.trials[0], device_kernels=named),)) for m in (graph, profiled))
+    check = of([graph, with_gap], "profiler")
+    assert (check.passed, check.reason) == (None, "the profiler names kernels without their durations")
+    assert of([graph, profiled], "profiler").wanted_ns == pytest.approx(5000.0)
 
 
 def test_durations_are_over_all_profiled_workers() -> None:

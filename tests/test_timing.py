@@ -21,6 +21,7 @@ from harness.timing import (
     draw_samples,
     host,
     median_error,
+    not_benched,
     settle,
     timers,
     with_clocks,
@@ -84,16 +85,29 @@ def test_timers_are_found_and_the_headline_is_first() -> None:
     assert all(isinstance(timer, Timer) and timer.name == name and timer.summary for name, timer in found.items())
 
 
+def test_timers_of_a_suite_are_no_figures_of_a_bench() -> None:
+    """They have a place behind those of a bench, before other projects', and no two runs are compared by them."""
+    found = list(timers())
+    suite = [name for name, timer in timers().items() if timer.purpose is Purpose.SUITE]
+    assert sorted(suite) == ["energy", "sync-50"]
+    assert (
+        found.index("profiler") < min(map(found.index, suite)) <= max(map(found.index, suite)) < found.index("nvbench")
+    )
+    assert not_benched() >= set(suite)
+    assert not_benched().isdisjoint({"graph", "event", "async", "sync", "profiler"})
+
+
 def test_device_time_needs_a_device() -> None:
     """On a CPU only the host's clock is left."""
     on_cpu = {name for name, timer in timers().items() if "cpu" in timer.devices}
-    assert on_cpu == {name for name, timer in timers().items() if timer.clock == "host"} == {"async", "sync"}
+    assert on_cpu == {name for name, timer in timers().items() if timer.clock == "host"}
+    assert on_cpu == {"async", "sync", "sync-50"}
 
 
 def test_two_timers_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are labelled by the name."""
     monkeypatch.setattr(host, "TIMERS", host.TIMERS * 2)
-    with pytest.raises(ValueError, match=r"used by two: async, sync; rename one"):
+    with pytest.raises(ValueError, match=r"used by two: async, sync, sync-50; rename one"):
         timers()
 
 

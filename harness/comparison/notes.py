@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from harness.comparison.sides import Side
 from harness.comparison.states import find_states
+from harness.kernel_names import short_name
 from harness.model import BuildRecord, Measurement, Run, TrialResult
 from harness.stats import Interval
 from harness.throttling import NO_LIMITS
@@ -79,6 +80,29 @@ def variant_notes(base: Measurement, new: Measurement) -> list[str]:
     if found[0] == found[1] or not all(found):
         return []
     return [f"other variant: {', '.join(found[1])} against {', '.join(found[0])}"]
+
+
+def device_kernel_notes(base: Measurement, new: Measurement) -> list[str]:
+    """Whether a launch ran other kernels on the device, as where a library of another version picks another one.
+
+    By their full names; nothing where one run does not name them.
+    """
+    old, fresh = _launches(base), _launches(new)
+    if old == fresh or not old or not fresh:
+        return []
+    shown = _shown(fresh), _shown(old)
+    if shown[0] == shown[1]:  # short names leave out long template arguments
+        return [f"other device kernel: another instance of {shown[0]}"]
+    return [f"other device kernel: {shown[0]} against {shown[1]}"]
+
+
+def _launches(measurement: Measurement) -> list[tuple[str, ...]]:
+    """What a launch ran in order, each once over the trials."""
+    return sorted({tuple(each.name for each in t.device_kernels) for t in measurement.trials if t.device_kernels})
+
+
+def _shown(launches: Iterable[Sequence[str]]) -> str:
+    return ", ".join(" + ".join(map(short_name, names)) for names in launches)
 
 
 def device_notes(base: Measurement, new: Measurement) -> list[str]:

@@ -29,8 +29,9 @@ FILE = "pytest-benchmark.json"
 DIGITS = 13
 """Of a sample in seconds: 0.1 ps. What lies below came of adding samples up to a clock and taking differences."""
 
-SUITE = "suites/test_sgemv.py"
-"""Where a case's test is: pytest-benchmark compares by test."""
+SUITE = "suites/test_{0}.py::test_{0}"
+"""A case's test, by the name of its suite: pytest-benchmark compares by test. Of several, a run does not say which one
+a case was of, and the first is named."""
 
 _OPTIONS = {
     "disable_gc": False,
@@ -59,11 +60,11 @@ def export(run: Run, folder: Path) -> str:
     kept = folder / FILE
     if kept.is_file():
         return _checked(kept)
-    found = benchmarks(run, (Purpose.BENCH, Purpose.PEER))
+    found = benchmarks(run, (Purpose.BENCH, Purpose.SUITE, Purpose.PEER))
     data = {
         "machine_info": _machine(run),
         "commit_info": _commit(run),
-        "benchmarks": [_benchmark(each.measurement) for each in found],
+        "benchmarks": [_benchmark(each.measurement, next(iter(run.options.suites), "")) for each in found],
         "datetime": run.finished_utc,
         "version": run.environment.get("pytest_benchmark_version"),
     }
@@ -109,13 +110,13 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"found {constant}")
 
 
-def _benchmark(measurement: Measurement) -> dict[str, Any]:
+def _benchmark(measurement: Measurement, suite: str) -> dict[str, Any]:
     case = measurement.case
-    name = f"test_sgemv[{case.id}]"
+    fullname = f"{SUITE.format(suite)}[{case.id}]"
     return {
         "group": group_of(case),
-        "name": name,
-        "fullname": f"{SUITE}::{name}",
+        "name": fullname.partition("::")[2],
+        "fullname": fullname,
         "params": {"case": str(case)},
         "param": case.id,
         "extra_info": describe(measurement),

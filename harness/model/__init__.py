@@ -6,7 +6,17 @@ Unknown is None, and the record that owns the field says why in `unknown`.
 
 from harness.model.case import Cache, Case, Choice, Kernel, Launch, Layout, Operands, Problem, Role, supports_everything
 from harness.model.record import SCHEMA_VERSION, Record, RecordError
-from harness.model.result import Check, DeviceKernel, DeviceState, Digest, Measurement, TrialResult, Verdict, Word
+from harness.model.result import (
+    Check,
+    DeviceKernel,
+    DeviceState,
+    Digest,
+    Energy,
+    Measurement,
+    TrialResult,
+    Verdict,
+    Word,
+)
 from harness.model.run import BuildRecord, Environment, KernelResources, Options, Run
 
 __all__ = [
@@ -19,6 +29,7 @@ __all__ = [
     "DeviceKernel",
     "DeviceState",
     "Digest",
+    "Energy",
     "Environment",
     "Kernel",
     "KernelResources",

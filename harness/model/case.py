@@ -56,9 +56,10 @@ class Problem(Record):
     k: int
     """Columns of A: inputs."""
     n: int = 1
-    """Columns of x and y; 1 for GEMV."""
+    """Columns of x and y, each of which lies in one piece, as the tokens of a batch do; 1 for GEMV."""
     dtype: str = "float32"
-    """Of A, x and y, as torch names it."""
+    """Of A, x and y, as torch names it; two mean more. `tf32`: float32 in memory, every operand rounded to TF32.
+    `int8`: A int8 with a float16 scale a row, x and y float16."""
     layout: Layout = field(default_factory=Layout)
     """How A lies in memory."""
     seed: int = 0
@@ -77,9 +78,11 @@ class Operands:
     a: Tensor
     """(m, k)"""
     x: Tensor
-    """(k, n)"""
+    """(k, n); where n > 1 its transpose is row-major: a token after the other."""
     y: Tensor
-    """(m, n), written by the launch."""
+    """(m, n), written by the launch; it lies as x does."""
+    scale: Tensor | None = None
+    """(m,), float16, only where A is int8: what a row's dot product is multiplied with."""
 
 
 Launch = Callable[[], None]
@@ -115,6 +118,8 @@ class Kernel:
     """Prepares everything that is not timed and gives the launch."""
     devices: tuple[str, ...] = ("cuda", "cpu")
     """Device types it runs on."""
+    dtypes: tuple[str, ...] = ("float32",)
+    """Dtypes of the problems that it is made for; on others it is not even listed."""
     unsupported: Callable[[Problem], str | None] = supports_everything
     """Why it cannot compute a problem, or None if it can."""
     variants: tuple[Kernel, ...] = ()
@@ -124,11 +129,18 @@ class Kernel:
     picks: tuple[str, ...] = ()
     """Of a kernel with `choose`: the names of all that its rule can pick."""
     by_name_only: bool = False
-    """Measured only when asked for by name: one of those that another picks among."""
+    """Measured only when a command or a suite names it."""
+    candidate: bool = False
+    """One of those that another kernel picks among."""
 
-    def ways(self, device_type: str) -> list[Kernel]:
-        """The variants for `device_type` ("cuda" or "cpu"); the kernel itself where it has none."""
-        return [variant for variant in self.variants if device_type in variant.devices] or [self]
+    def ways(self, device_type: str, problem: Problem) -> list[Kernel]:
+        """The variants that compute `problem` on `device_type` ("cuda" or "cpu"); the kernel itself where none does."""
+        return [variant for variant in self.variants if variant.takes(device_type, problem)] or [self]
+
+    def takes(self, device_type: str, problem: Problem) -> bool:
+        """Whether it is made for this device type and the problem's dtype, and the problem is within its contract."""
+        made_for_it = device_type in self.devices and problem.dtype in self.dtypes
+        return made_for_it and self.unsupported(problem) is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,10 +160,12 @@ class Case(Record):
 
     @property
     def id(self) -> str:
-        """Readable and unique within a run, e.g. `torch.matmul-1024x128-graph-cold`."""
-        plain = Problem(m=self.problem.m, k=self.problem.k, n=self.problem.n)
-        suffix = "" if self.problem == plain else "-" + _short_hash(self.problem.to_dict())
-        return f"{self.kernel}-{self.problem.label}{suffix}-{self.timer}-{self.cache}"
+        """Readable and unique within a run: `torch.matmul-1024x128-graph-cold`, `read-64x64x8-float16-graph-hot`."""
+        problem = self.problem
+        plain = Problem(m=problem.m, k=problem.k, n=problem.n, dtype=problem.dtype)
+        said = [] if problem.dtype == Problem.dtype else [problem.dtype]
+        said += [] if problem == plain else [_short_hash(problem.to_dict())]
+        return "-".join([self.kernel, problem.label, *said, self.timer, self.cache])
 
 
 def _short_hash(data: Mapping[str, Any]) -> str:

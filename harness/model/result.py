@@ -58,7 +58,7 @@ class DeviceState(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceKernel(Record):
-    """A kernel that the device ran for one launch, as its profiler saw it."""
+    """A kernel that the device ran for one launch, as its profiler saw it or as a captured graph holds it."""
 
     name: str
     """Demangled, with its template arguments."""
@@ -70,8 +70,34 @@ class DeviceKernel(Record):
     """A thread; None where the profiler does not say."""
     shared_bytes: int | None
     """A block, static and dynamic; None where the profiler does not say."""
-    duration_ns: float
-    """Median over the launches profiled, from its start to its end."""
+    duration_ns: float | None
+    """Median over the launches profiled, from its start to its end; None where only its name was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Energy(Record):
+    """What the board took while a case was replayed for some seconds."""
+
+    seconds: float
+    """From the first reading to the last."""
+    launches: int
+    """Within that time."""
+    millijoules: float
+    """Of the whole board within that time, idle power included."""
+    source: str
+    """`counter`: NVML's energy counter; `power`: instant power, integrated over time."""
+    idle_mw: float | None
+    """Mean board power before, with the process there and nothing to do; None: not known."""
+
+    @property
+    def mj_per_launch(self) -> float:
+        """Energy of one launch, in mJ."""
+        return self.millijoules / self.launches
+
+    @property
+    def watts(self) -> float:
+        """Mean board power."""
+        return self.millijoules / 1000 / self.seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +145,9 @@ class TrialResult(Record):
     placements_ns: tuple[float, ...] = ()
     """Median ns per launch at each placement of the operands, where the timer times them one by one."""
     device_kernels: tuple[DeviceKernel, ...] = ()
-    """What one launch starts on the device, in order; of the profiler only."""
+    """What one launch starts on the device, in order; with durations of the profiler only."""
+    energy: Energy | None = None
+    """What the board took meanwhile; of the energy timer only."""
     digest: Digest | None = None
     """In run.json, of the samples that are not in it; None beside samples, or where there are none."""
     unknown: dict[str, str] = field(default_factory=dict)

@@ -93,6 +93,8 @@ class Options(Record):
     """The command line."""
     selfcheck: bool = False
     """The timers were held against each other too."""
+    suites: tuple[str, ...] = ("sgemv",)
+    """Names of the suites that said what is measured."""
 
     @property
     def device_type(self) -> str:
@@ -124,6 +126,8 @@ class Run(Record):
     """Summary of each kernel, by name."""
     picked_among: tuple[str, ...] = ()
     """Of them, those that another one picks among by its rule; measured here only where they were asked for."""
+    candidates: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the name of a kernel with a rule: those of `picked_among` that compute its dtype. Older records have none."""
     warnings: tuple[str, ...]
     """What a reader must know before the figures, one line each."""
     measurements: tuple[Measurement, ...]

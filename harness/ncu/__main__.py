@@ -52,13 +52,14 @@ def _profile(options: argparse.Namespace) -> int:
     problems = parse_shapes(options.shape or [DEFAULT_SHAPE])
     if options.csv is not None and not options.csv.absolute().parent.is_dir():
         raise CommandError(f"--csv: found {str(options.csv)!r}, wanted a file in a folder that exists", Exit.USAGE)
-    pairs = [(kernel, problem) for problem in problems for kernel in kernels]
+    named = bool(options.kernel)
+    pairs = [(kernel, each) for each in problems for kernel in kernels if named or each.dtype in kernel.dtypes]
     need_gpu("profile")
     wanted = [
         ncu.Target(registry=options.registry, device=DEVICE, kernel=way.name, problem=problem)
         for kernel, problem in pairs
         if _supported(kernel, problem)
-        for way in kernel.ways("cuda")
+        for way in kernel.ways("cuda", problem)
     ]
     if not wanted:
         raise CommandError("nothing to profile: see above", Exit.USAGE)
@@ -101,8 +102,12 @@ def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> list[Kerne
 
 def _supported(kernel: Kernel, problem: Problem) -> bool:
     """Whether a GPU can compute it with this kernel; a line that says why not."""
-    here = "cuda" in kernel.devices
-    reason = kernel.unsupported(problem) if here else f"runs on {', '.join(kernel.devices)}, wanted cuda"
+    if "cuda" not in kernel.devices:
+        reason: str | None = f"runs on {', '.join(kernel.devices)}, wanted cuda"
+    elif problem.dtype not in kernel.dtypes:
+        reason = f"computes {', '.join(kernel.dtypes)}, wanted {problem.dtype}"
+    else:
+        reason = kernel.unsupported(problem)
     if reason is not None:
         sys.stdout.write(f"{kernel.name} on {shape_text(problem)}: not profiled: {reason}\n")
     return reason is None

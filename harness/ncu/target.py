@@ -14,19 +14,20 @@ import sys
 from collections.abc import Iterable
 
 from harness.model import Kernel, Launch
+from harness.precision import set_precision
 from harness.problems import SHAPE, OperandSets, parse_shape
 
 STARTED, WARM, DONE = (f"harness.ncu.target: {word}" for word in ("started", "warm", "done"))
 """Lines on stdout: the process runs; the kernel has run once without ncu; all is over."""
 
 
-def named(kernels: Iterable[Kernel], name: str, device_type: str) -> Kernel:
+def named(kernels: Iterable[Kernel], name: str) -> Kernel:
     """The kernel or variant of that name.
 
     Raises:
         KeyError: there is none.
     """
-    return {way.name: way for kernel in kernels for way in kernel.ways(device_type)}[name]
+    return {each.name: each for kernel in kernels for each in (*kernel.variants, kernel)}[name]
 
 
 def profile(launch: Launch) -> None:
@@ -56,11 +57,12 @@ def main(arguments: list[str] | None = None) -> int:
     device_type = options.device.partition(":")[0]
     if device_type == "cuda":
         torch.cuda.set_device(options.device)
-    torch.backends.cuda.matmul.allow_tf32 = False  # as the harness times it
+    problem = parse_shape(options.shape)
+    set_precision(problem.dtype)  # as the harness times it
     registry = importlib.import_module(options.registry)
     registry.load(device_type)
-    kernel = named(registry.kernels().values(), options.kernel, device_type)
-    sets = OperandSets(parse_shape(options.shape), options.device, 1)
+    kernel = named(registry.kernels().values(), options.kernel)
+    sets = OperandSets(problem, options.device, 1)
     profile(kernel.bind(sets.operands()[0]))
     _say(DONE)
     return 0

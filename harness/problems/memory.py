@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness.dtypes import SCALED
 from harness.model import Cache, Layout, Problem
 from harness.roofline import ITEM_BYTES, least_bytes
 
-GUARD_ELEMENTS = 64
-"""NaN elements before and behind every operand; 256 bytes in float32 keep the alignment of a fresh allocation."""
+GUARD_BYTES = 256
+"""Of NaN before and behind every operand, whatever its dtype; they keep the alignment of a fresh allocation."""
 
 COLD_FACTOR = 4
 """Cold operand sets together hold this many times the last-level cache, so that none is left of a set when its turn
@@ -25,9 +26,9 @@ HOT_SHARE = 0.5
 """Of a cache that operands may fill and still stay there: others use it too, and a cache in two parts may hold what is
 read from both of them twice."""
 
-HOT_APART = (2**21 + 17 * 2**12) // 4
-"""Elements between two of them, so that they lie on different pages, and at different places of a page: neighbours in
-one page share its luck."""
+HOT_APART_BYTES = 2**21 + 17 * 2**12
+"""Between two of them, so that they lie on different pages, and at different places of a page: neighbours in one page
+share its luck."""
 
 PLACEMENTS_MEMORY_FRACTION = 0.025
 """Of the device's memory, for one worker's operand sets beyond those that the cache needs."""
@@ -120,6 +121,7 @@ def spread_bytes(problem: Problem) -> int:
 
 
 def allocation_bytes(problem: Problem, count: int) -> int:
-    """Device memory that `count` operand sets take, gaps and guards included."""
-    guards = 3 * 3 * GUARD_ELEMENTS + problem.layout.first_element
-    return count * (spread_bytes(problem) + guards * ITEM_BYTES[problem.dtype])
+    """Device memory that `count` operand sets take at most, gaps and guards included."""
+    operands = 4 if problem.dtype in SCALED else 3
+    guards = operands * 3 * GUARD_BYTES + problem.layout.first_element * ITEM_BYTES[problem.dtype]
+    return count * (spread_bytes(problem) + guards)

@@ -1,4 +1,4 @@
-"""Problems as they are typed: `4096x4096`, `4096x4096:col`, `4096x4096:row_stride=4100:first=1`."""
+"""Problems as they are typed: `4096x4096`, `4096x4096x16:float16`, `4096x4096:col:row_stride=4100:first=1`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.dtypes import DTYPES
 from harness.errors import CommandError, Exit
 from harness.model import Layout, Problem
 from harness.problems.memory import Lines
 from harness.words import line_name
 
-SHAPE = "MxK[:col][:row_stride=N][:first=N]"
+SHAPE = "MxK[xN][:DTYPE][:col][:row_stride=N][:first=N]"
 """The form, for help."""
 
 _NUMBER = r"[1-9]\d{0,12}"
-_SIZES = re.compile(rf"({_NUMBER})[xX×]({_NUMBER})")
+_SIZES = re.compile(rf"({_NUMBER})[xX×]({_NUMBER})(?:[xX×]({_NUMBER}))?")
 _WORDS = {
+    "dtype": re.compile(f"({'|'.join(DTYPES)})"),
     "order": re.compile("(col)"),
     "row_stride": re.compile(rf"row_stride=({_NUMBER})"),
     "first_element": re.compile(rf"first=(0|{_NUMBER})"),
 }
-"""How a word of a shape sets a field of `Layout`."""
+"""How a word of a shape sets the dtype, or a field of `Layout`."""
 
 
 def parse_shape(text: str, where: str = "--shape") -> Problem:
-    """The float32 GEMV problem that a text of the form `SHAPE` names.
+    """The problem that a text of the form `SHAPE` names: float32 where it says no dtype, one column where no N.
 
     Args:
         text: what was typed.
@@ -38,22 +40,31 @@ def parse_shape(text: str, where: str = "--shape") -> Problem:
     sizes, *words = text.strip().split(":")
     match = _SIZES.fullmatch(sizes)
     if match is None:
-        raise ValueError(f"{where}: found {text!r}, wanted MxK with two whole numbers from 1 on, such as 1024x128")
-    said: dict[str, str] = {}
-    for word in words:
-        found = {field: word_match[1] for field, form in _WORDS.items() if (word_match := form.fullmatch(word))}
-        if not found or found.keys() & said.keys():
-            raise ValueError(
-                f"{where}: found {text!r}, wanted behind MxK only :col, :row_stride=N and :first=N, each at most once, "
-                "N a whole number, such as 4096x4096:col:first=1"
-            )
-        said |= found
+        raise ValueError(f"{where}: found {text!r}, wanted MxK or MxKxN with whole numbers from 1 on, such as 1024x128")
+    said = _said(words)
+    if said is None:
+        raise ValueError(
+            f"{where}: found {text!r}, wanted behind MxK or MxKxN only a dtype ({', '.join(DTYPES)}), :col, "
+            ":row_stride=N and :first=N, each at most once, N a whole number, such as 4096x4096:float16:col:first=1"
+        )
+    m, k, n = (int(size or 1) for size in match.groups())
     return laid_out(
-        Problem(m=int(match[1]), k=int(match[2])),
+        Problem(m=m, k=k, n=n, dtype=said.get("dtype", Problem.dtype)),
         order=said.get("order"),
         row_stride=int(said["row_stride"]) if "row_stride" in said else None,
         first_element=int(said["first_element"]) if "first_element" in said else None,
     )
+
+
+def _said(words: Sequence[str]) -> dict[str, str] | None:
+    """What the words behind a shape's sizes say, by field; None: one says nothing, or what another has said."""
+    said: dict[str, str] = {}
+    for word in words:
+        found = {field: match[1] for field, form in _WORDS.items() if (match := form.fullmatch(word))}
+        if not found or found.keys() & said.keys():
+            return None
+        said |= found
+    return said
 
 
 def parse_shapes(texts: Sequence[str], where: str = "--shape") -> list[Problem]:
@@ -69,9 +80,10 @@ def parse_shapes(texts: Sequence[str], where: str = "--shape") -> list[Problem]:
 
 
 def shape_text(problem: Problem) -> str:
-    """What `parse_shape` reads as this shape and layout; of dtype and seed it says nothing."""
+    """What `parse_shape` reads as this problem; of its seed it says nothing."""
     layout = problem.layout
-    words = [layout.order] if layout.order != "row" else []
+    words = [problem.dtype] if problem.dtype != Problem.dtype else []
+    words += [layout.order] if layout.order != "row" else []
     words += [f"row_stride={layout.row_stride}"] if layout.row_stride is not None else []
     words += [f"first={layout.first_element}"] if layout.first_element else []
     return ":".join([problem.label, *words])

@@ -17,11 +17,12 @@ SESSIONS = {
     "selfcheck": ("--selfcheck",),
     "peers": ("--peers",),
     "tune": ("--variants", "--timer=graph", "--cache=cold"),
+    "roofline": ("--suite=roofline",),
 }
 """What nox's sessions that measure add to the options."""
 
 LAYOUT = ("--layout", "--row-stride", "--first-element")
-VALUES = ("--kernel", "--shape", *LAYOUT, "--timer", "--cache", "--trials", "--max-time", "-k")
+VALUES = ("--suite", "--kernel", "--shape", "--dtype", *LAYOUT, "--timer", "--cache", "--trials", "--max-time", "-k")
 FLAGS = ("--quick", "--selfcheck", "--peers", "--variants", "--regimes")
 """Options that say what is measured and for how long."""
 

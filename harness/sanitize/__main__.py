@@ -67,8 +67,9 @@ def _check(found: str, tool: str, target: Sequence[str], report: Path) -> Exit:
 def _names(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> list[str]:
     """Of kernels and variants for the device: those asked for, or all that are no library's own, as torch.matmul is."""
     device_type = DEVICE.partition(":")[0]
-    ways_of = {kernel.name: kernel.ways(device_type) for kernel in kernels.values() if device_type in kernel.devices}
-    known = {way.name: kernel for kernel, found in ways_of.items() for way in found}
+    here = [kernel for kernel in kernels.values() if device_type in kernel.devices]
+    ways_of = {each: [way for way in each.variants if device_type in way.devices] or [each] for each in here}
+    known = {way.name: kernel.name for kernel, found in ways_of.items() for way in found}
     for name in wanted:
         if name not in known and name not in known.values():
             raise CommandError(f"--kernel: found {name!r}, wanted one of: {', '.join(known)}", Exit.USAGE)

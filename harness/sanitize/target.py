@@ -28,7 +28,7 @@ def launched(kernel: Kernel, device: str) -> tuple[int, list[str]]:
     import torch
 
     count, faults = 0, []
-    for views in small_views(kernel.unsupported):
+    for views in small_views(kernel):
         tight = Tight(views, device)
         try:
             kernel.bind(tight.operands)()
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     registry.load(device_type)
     kernels = registry.kernels().values()
     for name in options.kernel:
-        count, faults = launched(named(kernels, name, device_type), options.device)
+        count, faults = launched(named(kernels, name), options.device)
         _say({"kernel": name, "launches": count, "faults": faults})
     _say(DONE)
     return 0

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from harness.model import Cache, DeviceKernel, Launch, Role
+from harness.model import Cache, DeviceKernel, Energy, Launch, Role
 from harness.sm_clock import NoClock, SmClock
 
 HEADLINE = "graph"
@@ -52,6 +52,8 @@ class Purpose(StrEnum):
     """Its figures are on the page; offered by --timer."""
     CHECK = "selfcheck"
     """Times as another does but for one thing, to see whether that matters."""
+    SUITE = "suite"
+    """Only where a suite or --timer names it."""
     PEER = "peers"
     """Another project's way, to be set beside ours."""
 
@@ -99,6 +101,8 @@ class Timing:
     """Median ns per launch by operand set, where the timer times the sets one by one."""
     device_kernels: tuple[DeviceKernel, ...] = ()
     """What one launch started on the device, where the timer can tell."""
+    energy: Energy | None = None
+    """What the board took meanwhile, where the timer reads it."""
     unknown: dict[str, str] = field(default_factory=dict)
     """Why something that could be known of the samples is not, by the field of `TrialResult`."""
 
@@ -143,6 +147,8 @@ class Timer:
     """Whether the device is read through NVML meanwhile."""
     most_trials: int | None = None
     """Trials that are enough for it; None: as many as are asked for."""
+    one_set: bool = False
+    """Whether it launches on one operand set over and over, which is as hot as it then is, however large."""
     one_case_a_process: bool = False
     """Whether its worker is of no use after one case."""
     module: str | None = None
@@ -168,7 +174,7 @@ def timers() -> dict[str, Timer]:
 
 
 def not_benched() -> frozenset[str]:
-    """Names of the timers that check others or are other projects'; one that this version lacks was of a bench."""
+    """Names of the timers that no runs are compared by: checks, peers, a suite's; a name not here was of a bench."""
     return frozenset(name for name, timer in timers().items() if timer.purpose is not Purpose.BENCH)
 
 

@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Sequence
 
 from harness.capture import capture, kernel_nodes
+from harness.launched import launched
 from harness.model import Cache, Launch
 from harness.sm_clock import NO_CLOCK, NoClock, SmClock, open_clock
 from harness.timing import (
@@ -59,6 +60,7 @@ def measure_replays(launches: Sequence[Launch], cache: Cache, device: str, max_t
         replay = replay_lasting(launches, cache, REPLAY_NS, times)
         settled = replay.settle()
         samples, unknown, stopped = replay.draw(max_time_s)
+        device_kernels, unnamed = launched(capture(launches[:1], 1))
     return Timing(
         samples=samples,
         launches_per_sample=replay.launches,
@@ -67,7 +69,8 @@ def measure_replays(launches: Sequence[Launch], cache: Cache, device: str, max_t
         rerun=replay.run,
         settled=settled,
         placements_ns=replay.placements_ns(),
-        unknown=unknown,
+        device_kernels=device_kernels,
+        unknown=unknown | unnamed,
     )
 
 
@@ -111,9 +114,13 @@ class Replay:
         """One replay, waited for."""
         import torch
 
+        self.queue()
+        torch.cuda.synchronize()
+
+    def queue(self) -> None:
+        """One replay, which nobody waits for."""
         for graph in self._graphs:
             graph.replay()
-        torch.cuda.synchronize()
 
     def sample(self) -> Sample | None:
         """Time of one replay in ns per launch; None if the host was too slow to hide and so would be in the figure."""
