@@ -1,4 +1,4 @@
-"""`python -m kernels explain SHAPE…`: which kernel `sgemv` picks for a problem, and why; needs no GPU and no nvcc."""
+"""`python -m kernels explain SHAPE…`: which kernel is picked for a problem, and why; needs no GPU and no nvcc."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from harness.model import Problem
 from harness.problems import SHAPE, parse_shapes
 from harness.words import problem_in_words, visible
 from kernels import registry
-from kernels.declarations import CHOOSER
 from kernels.explain import H200, Machine, explain, machine_of
+from kernels.rules import RULES, chooser_for
 
 MOST_MULTIPROCESSORS = 4096
 """Far more than any device has: what is beyond is a slip."""
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m kernels", description="What the kernels say of themselves.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="COMMAND")
-    verb = verbs.add_parser("explain", help=f"which kernel `{CHOOSER}` picks, and why", description=__doc__)
+    verb = verbs.add_parser("explain", help=f"which kernel {', '.join(RULES)} picks, and why", description=__doc__)
     verb.add_argument("shape", nargs="+", metavar="SHAPE", help=SHAPE)
     verb.add_argument("--multiprocessors", metavar="N", help="of the device; default: of the GPU here, else an H200's")
     verb.add_argument("--no-clusters", action="store_true", help="the device has no thread-block clusters")
@@ -79,8 +79,11 @@ def _multiprocessors(text: str | None) -> int | None:
 
 
 def _answer(problem: Problem, machine: Machine) -> tuple[str, str]:
-    """The kernel and the reason; a dash and why not, where `sgemv` does not take the problem."""
-    refused = registry.kernels()[CHOOSER].unsupported(problem)
+    """The kernel and the reason; a dash and why not, where the kernel that picks for the dtype does not take it."""
+    chooser = chooser_for(problem.dtype)
+    if chooser is None:
+        return "–", f"dtype is {problem.dtype}, wanted {', '.join(rule.dtype for rule in RULES.values())}"
+    refused = registry.kernels()[chooser].unsupported(problem)
     if refused is not None:
         return "–", refused
     choice = explain(problem, machine)

@@ -1,4 +1,4 @@
-"""The kernels: torch's own two, and every kernel that a source in csrc declares.
+"""The kernels: torch's own three, and every kernel that a source in csrc declares.
 
 To add a kernel, add its file to csrc. Sources declare roles; here the LIMIT kernels become the variants of `read`, the
 fastest of which is the limit, and the FLOOR kernel of a device becomes `empty`.
@@ -13,8 +13,12 @@ from typing import Any
 from harness.model import Kernel, Launch, Operands, Problem, Role
 from kernels import ops
 from kernels.build import Built, build
-from kernels.declarations import CHOOSER, CSRC, Declaration, DeclarationError, declarations, named_by_rule
-from kernels.explain import FLOAT32_BYTES, choose
+from kernels.declarations import CSRC, ITEM_BYTES, Declaration, DeclarationError, declarations
+from kernels.explain import choose
+from kernels.rules import RULES, named_by_rule
+from kernels.torch_kernels import torch_kernels
+
+__all__ = ["kernels", "load", "prepare"]
 
 
 def kernels(csrc: Path = CSRC) -> dict[str, Kernel]:
@@ -25,14 +29,13 @@ def kernels(csrc: Path = CSRC) -> dict[str, Kernel]:
     """
     declared = declarations(csrc)
     by_role = {role: [d for d in declared.values() if d.role is role] for role in Role}
-    found = {kernel.name: kernel for kernel in _torch_kernels()}
-    picks = tuple(named_by_rule(csrc))
+    found = {kernel.name: kernel for kernel in torch_kernels()}
     for declaration in by_role[Role.GEMV]:
         if declaration.name in (*found, "read", "empty"):
             raise DeclarationError(
                 f"{declaration.where}: kernel {declaration.name!r} is already in {__file__}; rename it"
             )
-        found[declaration.name] = _declared_kernel(declaration, picks)
+        found[declaration.name] = _declared_kernel(declaration, tuple(named_by_rule(csrc, declaration.name)))
     found["read"] = _read(by_role[Role.LIMIT])
     found["empty"] = _empty(by_role[Role.FLOOR])
     return found
@@ -57,41 +60,6 @@ def load(device_type: str) -> None:
         ops.load(built.library)
 
 
-def _torch_kernels() -> tuple[Kernel, ...]:
-    return (
-        Kernel(name="torch.matmul", role=Role.GEMV, summary="torch.matmul(A, x, out=y)", bind=_bind_matmul),
-        Kernel(
-            name="torch.mv",
-            role=Role.GEMV,
-            summary="torch.mv(A, x, out=y) on one-dimensional views of x and y",
-            bind=_bind_mv,
-            unsupported=_not_a_vector,
-        ),
-    )
-
-
-def _bind_matmul(operands: Operands) -> Launch:
-    import torch
-
-    a, x, y = operands.a, operands.x, operands.y
-
-    def launch() -> None:
-        torch.matmul(a, x, out=y)
-
-    return launch
-
-
-def _bind_mv(operands: Operands) -> Launch:
-    import torch
-
-    a, x, y = operands.a, operands.x.view(-1), operands.y.view(-1)
-
-    def launch() -> None:
-        torch.mv(a, x, out=y)
-
-    return launch
-
-
 def _declared_kernel(declaration: Declaration, picks: tuple[str, ...] = ()) -> Kernel:
     return Kernel(
         name=declaration.name,
@@ -99,21 +67,37 @@ def _declared_kernel(declaration: Declaration, picks: tuple[str, ...] = ()) -> K
         summary=declaration.summary,
         bind=_binder([declaration]),
         devices=(declaration.device_type,),
+        dtypes=_dtypes(declaration),
         unsupported=_contract(declaration),
-        choose=choose if declaration.name == CHOOSER else None,
-        picks=picks if declaration.name == CHOOSER else (),
+        choose=choose if declaration.name in RULES else None,
+        picks=picks,
         by_name_only=declaration.variant,
+        candidate=declaration.variant,
     )
 
 
+def _dtypes(declaration: Declaration) -> tuple[str, ...]:
+    """Of the problems that the kernel is made for. Reading takes no notice of how floats were rounded."""
+    reads_floats = declaration.role is Role.LIMIT and declaration.dtype == "float32"
+    return ("float32", "tf32") if reads_floats else (declaration.dtype,)
+
+
 def _read(limits: Sequence[Declaration]) -> Kernel:
+    contracts = {dtype: _contract(limit) for limit in reversed(limits) for dtype in _dtypes(limit)}
+
+    def unsupported(problem: Problem) -> str | None:
+        if problem.dtype not in contracts:
+            return f"dtype is {problem.dtype}, wanted {' or '.join(contracts)}"
+        return contracts[problem.dtype](problem)
+
     return Kernel(
         name="read",
         role=Role.LIMIT,
-        summary="reads A and x once, writes m values; the fastest of its variants",
+        summary="reads A and x once, writes m·n values; the fastest of its variants",
         bind=_binder(limits),
         devices=_devices(limits),
-        unsupported=_contract(limits[0]),
+        dtypes=tuple(dict.fromkeys(dtype for limit in limits for dtype in _dtypes(limit))),
+        unsupported=unsupported,
         variants=tuple(_declared_kernel(declaration) for declaration in limits),
     )
 
@@ -134,20 +118,22 @@ def _devices(candidates: Sequence[Declaration]) -> tuple[str, ...]:
 
 
 def _binder(candidates: Sequence[Declaration]) -> Callable[[Operands], Launch]:
-    """Binds the first of `candidates` that is made for the operands' device."""
+    """Binds the first of `candidates` that is made for the operands' device and dtype."""
 
     def bind(operands: Operands) -> Launch:
-        device_type = operands.a.device.type
-        names = [d.name for d in candidates if d.device_type == device_type]
+        a, x, y, scale = operands.a, operands.x, operands.y, operands.scale
+        here, dtype = a.device.type, str(a.dtype).removeprefix("torch.")
+        there = [d for d in candidates if d.device_type == here]
+        if not there:
+            raise RuntimeError(f"{candidates[0].name}: a is on {here}, wanted {' or '.join(_devices(candidates))}")
+        names = [d.name for d in there if d.dtype == dtype]
         if not names:
-            raise RuntimeError(
-                f"{candidates[0].name}: a is on {device_type}, wanted {' or '.join(_devices(candidates))}"
-            )
-        op = _op(names[0], device_type)
-        a, x, y = operands.a, operands.x, operands.y
+            wanted = " or ".join(dict.fromkeys(d.dtype for d in there))
+            raise RuntimeError(f"{candidates[0].name}: a is {dtype}, wanted {wanted}")
+        op, tensors = _op(names[0], here), (a, x, y) if dtype != "int8" else (a, scale, None, x, y)
 
         def launch() -> None:
-            op(a, x, y)
+            op(*tensors)
 
         return launch
 
@@ -166,22 +152,19 @@ def _op(name: str, device_type: str) -> Callable[..., Any]:
 
 def _contract(declaration: Declaration) -> Callable[[Problem], str | None]:
     """Why a declared kernel cannot compute a problem, or None."""
+    dtypes = _dtypes(declaration)
 
     def unsupported(problem: Problem) -> str | None:
-        if problem.dtype != "float32":
-            return f"dtype is {problem.dtype}, wanted float32"
+        if problem.dtype not in dtypes:
+            return f"dtype is {problem.dtype}, wanted {' or '.join(dtypes)}"
         return (
-            _not_a_vector(problem)
+            declaration.n_problem(problem.n)
             or _other_layout(problem, declaration.layout)
             or declaration.k_problem(problem.k)
             or _misaligned(problem, declaration.alignment_bytes)
         )
 
     return unsupported
-
-
-def _not_a_vector(problem: Problem) -> str | None:
-    return f"n={problem.n} columns of x, wanted 1" if problem.n != 1 else None
 
 
 _ORDERS = {"PACKED": ("row",), "ROWS": ("row",), "COLUMNS": ("col",), "ROWS_OR_COLUMNS": ("row", "col")}
@@ -197,5 +180,5 @@ def _other_layout(problem: Problem, taken: str) -> str | None:
 
 
 def _misaligned(problem: Problem, alignment_bytes: int) -> str | None:
-    past = problem.layout.first_element * FLOAT32_BYTES % alignment_bytes
+    past = problem.layout.first_element * ITEM_BYTES[problem.dtype] % alignment_bytes
     return f"A starts {past} bytes past a multiple of {alignment_bytes} bytes, wanted none" if past else None

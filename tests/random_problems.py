@@ -264,7 +264,7 @@ def _again(options: argparse.Namespace) -> int:
     from kernels.declarations import declarations
     from kernels.registry import load
 
-    gemv = (each for each in declarations().values() if each.role is Role.GEMV)
+    gemv = (each for each in declarations().values() if each.role is Role.GEMV and each.dtype == "float32")
     known = {each.name: each for each in gemv if each.device_type == options.device}
     if options.kernel not in known:
         found = f"found {options.kernel!r}, wanted a kernel for {options.device}: {', '.join(known)}"

@@ -12,12 +12,13 @@ from harness.model import Role
 from kernels import ptxas
 from kernels.build import build
 from kernels.declarations import CSRC, DeclarationError, declarations, parse, sources_by_kernel
+from kernels.rules import named_by_rule
 from tests.built import library
 
 
 def test_the_kernels_are_declared_with_their_contracts() -> None:
     """Name, rule for K, layout and alignment: the three references, the CPU's, and `sgemv`, which takes everything."""
-    gemv = [d for d in declarations().values() if d.role is Role.GEMV and not d.variant]
+    gemv = [d for d in declarations().values() if d.role is Role.GEMV and not d.variant and d.dtype == "float32"]
     found = {d.name: (d.k_rule, d.k_value, d.layout, d.alignment_bytes) for d in gemv}
     assert (
         found.items()
@@ -31,11 +32,26 @@ def test_the_kernels_are_declared_with_their_contracts() -> None:
     )
 
 
-def test_read_has_several_named_variants() -> None:
+def test_the_kernels_for_tokens_are_declared_with_their_contracts() -> None:
+    """Dtype of A, most tokens, layout and alignment: any start, and row-major with any stride, from 1 token to 8."""
+    gemv = [d for d in declarations().values() if d.role is Role.GEMV and not d.variant and d.dtype != "float32"]
+    assert {d.name: (d.dtype, d.most_n, d.layout, d.alignment_bytes, d.k_rule) for d in gemv} == {
+        "hgemv": ("float16", 8, "ROWS", 2, "K_ANY"),
+        "bgemv": ("bfloat16", 8, "ROWS", 2, "K_ANY"),
+        "gemv_w8": ("int8", 8, "ROWS", 1, "K_ANY"),
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
+def test_read_has_several_named_variants(dtype: str) -> None:
     """The limit is the fastest of several ways to read on CUDA; which, the sizes decide."""
-    names = [d.name for d in declarations().values() if d.role is Role.LIMIT and d.device_type == "cuda"]
+    limits = [d for d in declarations().values() if d.role is Role.LIMIT and d.dtype == dtype]
+    names = [d.name for d in limits if d.device_type == "cuda"]
     assert len(names) > 1
-    assert all(re.fullmatch(r"read_(?:(?:warp|\d+)_a_row|stream_\d+)(?:_by_256)?", name) for name in names)
+    stem = "read" if dtype == "float32" else f"read_{dtype}"
+    assert all(re.fullmatch(rf"{stem}_(?:(?:warp|\d+)_a_row|stream_\d+)(?:_by_256)?", name) for name in names)
+    assert all(d.layout == "PACKED" for d in limits)
+    assert len(limits) == len(names) + 1  # and one on the CPU
 
 
 def test_the_sources_of_a_kernel_are_its_own() -> None:
@@ -43,25 +59,11 @@ def test_the_sources_of_a_kernel_are_its_own() -> None:
     found = sources_by_kernel(CSRC, "cuda")
     assert found["sgemv_k32_f32"] == ("sgemv_k32_f32.cu",)
     assert found["sgemv_blocks_256x1"] == found["sgemv_blocks_512x1"] == ("sgemv_blocks.cu",)
-    variants = {found[name][0] for name, d in declarations().items() if d.variant}
-    assert set(found["sgemv"]) == {"sgemv.cu", "sgemv_k16_f32.cu", *variants}
+    picked = {name for name in declarations() if name in named_by_rule(CSRC)}
+    assert set(found["sgemv"]) == {"sgemv.cu", *(found[name][0] for name in picked)}
+    assert "sgemv_k16_f32.cu" in found["sgemv"]
+    assert {"hgemv.cu"} < set(found["hgemv"]) < {source for name in found for source in found[name]}
     assert sources_by_kernel(CSRC, "cpu")["sgemv_cpu_f32"] == ("sgemv_cpu_f32.cpp",)
-
-
-def test_what_the_rule_does_not_name_is_not_run(tmp_path: Path) -> None:
-    """Though it lies beside; words of the rule that are no kernels are none."""
-    for name in ("sgemv", "picked", "other"):
-        (tmp_path / f"{name}.cu").write_text(f'SGEMV_KERNEL({name}, K_ANY, 1, PACKED, 4, "summary") {{\n')
-    (tmp_path / "rule.h").write_text('return {"picked", "a reason"}; // never other, or "no_kernel"\n')
-    assert sources_by_kernel(tmp_path, "cuda")["sgemv"] == ("picked.cu", "sgemv.cu")
-
-
-def test_a_rule_that_names_no_kernel_is_refused(tmp_path: Path) -> None:
-    """A slip of the pen would else be found by whoever has that shape."""
-    (tmp_path / "sgemv.cu").write_text('SGEMV_KERNEL(sgemv, K_ANY, 1, PACKED, 4, "summary") {\n')
-    (tmp_path / "rule.h").write_text('// rule\nreturn {"sgemv_mina", "a reason"};\n')
-    with pytest.raises(DeclarationError, match=r"rule\.h:2: picks 'sgemv_mina', which no source declares; correct"):
-        declarations(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,50 @@ def test_a_malformed_declaration_is_refused_with_its_line(tmp_path: Path, line: 
     source.write_text(f"// idea\n\n{line}\n")
     with pytest.raises(DeclarationError, match=r"mine\.cu:3: found '.*', wanted on one line: SGEMV_KERNEL\(name"):
         parse(source)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'GEMV_KERNEL(mine, FLOAT32, 8, 2, "summary") {',
+        'GEMV_KERNEL(mine, FLOAT16, 0, 2, "summary") {',
+        'GEMV_KERNEL(mine, FLOAT16, 8, 1, "summary") {',
+        'GEMV_KERNEL(mine, BFLOAT16, 8, 1, "summary") {',
+        'GEMV_KERNEL(mine, INT8, 8, 3, "summary") {',
+        "GEMV_KERNEL(mine, INT8, 8, 1, summary) {",
+        'GEMV_KERNEL(Mine, INT8, 8, 1, "summary") {',
+        'GEMV_FLOOR(mine, INT8, 8, 1, "summary") {',
+        ' GEMV_LIMIT(mine, INT8, 8, 1, "summary") {',
+        "GEMV_VARIANT(mine,",
+    ],
+)
+def test_a_malformed_declaration_for_tokens_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
+    """In one line: its place, the form for other dtypes, and what that form's words may be."""
+    source = tmp_path / "mine.cu"
+    source.write_text(f"// idea\n\n{line}\n")
+    with pytest.raises(DeclarationError) as caught:
+        parse(source)
+    wanted = 'wanted on one line: GEMV_KERNEL(name, FLOAT16 | BFLOAT16 | INT8, most columns of x, alignment in bytes, "'
+    assert str(caught.value).startswith(f"{source}:3: found {line.strip()!r}, {wanted}")
+    assert "alignment 2, 4, 8, 16 or 32, of INT8 also 1" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_the_macros_for_tokens_say(tmp_path: Path) -> None:
+    """Role, dtype, most tokens, alignment; limits are for packed operands."""
+    source = tmp_path / "mine.cu"
+    source.write_text(
+        'GEMV_KERNEL(one, FLOAT16, 8, 2, "s") {\n'
+        'GEMV_VARIANT(two, INT8, 1, 1, "s") {\n'
+        'GEMV_LIMIT(three, BFLOAT16, 99, 16, "s") {\n'
+    )
+    assert [
+        (d.name, d.role, d.variant, d.dtype, d.most_n, d.alignment_bytes, d.layout, d.where) for d in parse(source)
+    ] == [
+        ("one", Role.GEMV, False, "float16", 8, 2, "ROWS", f"{source}:1"),
+        ("two", Role.GEMV, True, "int8", 1, 1, "ROWS", f"{source}:2"),
+        ("three", Role.LIMIT, False, "bfloat16", 99, 16, "PACKED", f"{source}:3"),
+    ]
 
 
 def test_the_message_says_every_rule(tmp_path: Path) -> None:
@@ -188,6 +234,16 @@ def test_the_stream_of_8_loads_keeps_8_loads_in_flight() -> None:
     # 8 in the main loop, 1 in its rest, 1 for the first and 1 for the further vectors of x
     assert body.count("ld.global.nc.L1::no_allocate.v4.f32") == 11
     rows = [row for row in built.record.resources if row.function == "sgemv::read_stream_kernel<8, sgemv::ByLines>"]
+    assert len(rows) == len(built.record.architectures)
+    assert all(row.registers > 8 * 4 + 8 for row in rows)
+
+
+@pytest.mark.parametrize("items", ["Float16Marks", "BFloat16Marks", "Int8Marks"])
+def test_the_stream_of_8_loads_keeps_them_for_other_items_too(items: str) -> None:
+    """As of float32; x and, of int8, the scales have loads of their own."""
+    built = library("cuda")
+    function = f"read_tokens_stream_kernel<sgemv::Marked<sgemv::{items}>"
+    rows = [r for r in built.record.resources if function in r.function and r.function.endswith(", 8>")]
     assert len(rows) == len(built.record.architectures)
     assert all(row.registers > 8 * 4 + 8 for row in rows)
 

@@ -17,7 +17,8 @@ from harness.gate import Gate
 from harness.model import Kernel, Operands, Problem, Role, Verdict, Word
 from kernels.declarations import CSRC, declarations, kernel_sources, parse
 from tests.emulation import emulated, grid
-from tests.emulation.emulated import Emulator, FaultError, Placement, need_sanitizers
+from tests.emulation.emulated import Emulator, FaultError, need_sanitizers
+from tests.emulation.placement import Placement
 from tests.emulation.translate import NotUnderstoodError, translate
 
 PLANTED = Path(emulated.__file__).parent / "planted"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,57 +12,15 @@ from harness.model import Choice, Kernel, Layout, Operands, Problem
 from kernels import explain as module
 from kernels import ops, registry
 from kernels.__main__ import main
-from kernels.build import build
-from kernels.declarations import CSRC, declarations
 from kernels.explain import H200, Machine, choose, explain, machine_of
-from tests.built import loaded, shared_cache
-
-ECHO = """
-#include <cstdio>
-#include "op.h"
-namespace sgemv {
-struct Machine { std::int64_t multiprocessors; bool clusters; };
-struct Choice { const char* kernel; const char* reason; };
-inline Choice choose(const Args& args, const Machine& machine) {
-  static char words[400];
-  const auto past = [](const float* first) { return static_cast<int>(reinterpret_cast<std::uintptr_t>(first) % 256); };
-  std::snprintf(words, sizeof words, "%ldx%ld %s %ld %ld %ld, past %d %d, on %ld %d", args.m, args.k,
-                args.by_columns ? "columns" : "rows", args.a_stride, args.x_stride, args.y_stride, past(args.a),
-                past(args.x), machine.multiprocessors, machine.clusters);
-  return {"echo", words};
-}
-}
-"""
-"""A rule whose reason is what it was asked."""
-
-TOLD = """
-#include <cstdio>
-#include "rule.h"
-SGEMV_KERNEL(told, K_ANY, 1, ROWS_OR_COLUMNS, 4, "says what a launcher is given, as the rule of explain.cpp does") {
-  std::printf("%s\\n", sgemv::choose(args, {132, true}).reason);
-  std::fflush(stdout);
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library with that rule and a kernel that prints what op.cpp gives it, loaded into torch."""
-    csrc = tmp_path_factory.mktemp("csrc")
-    for name in ("op.cpp", "explain.cpp", *(path.name for path in CSRC.glob("*.h"))):
-        shutil.copy(CSRC / name, csrc)
-    (csrc / "rule.h").write_text(f"#pragma once\n{ECHO}")
-    (csrc / "told.cpp").write_text(TOLD)
-    library = build("cpu", cache_dir=shared_cache(), csrc=csrc).library
-    torch.ops.load_library(str(library))
-    return library
+from tests import echo_rules
+from tests.built import loaded
 
 
 @pytest.fixture
-def asked(echo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rule that repeats its question."""
-    rule = module.rule_of(echo)
-    monkeypatch.setattr(module, "_rule", lambda: rule)
+def asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules that repeat their question."""
+    echo_rules.ask(monkeypatch)
 
 
 PROBLEM = Problem(m=40, k=30)
@@ -143,11 +100,16 @@ def test_the_projects_own_rule_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same from the library for the CPU and from that for CUDA, which needs no GPU for it."""
     answers = []
     for target in ("cpu", "cuda"):
-        rule = module.rule_of(loaded(target).library)
-        monkeypatch.setattr(module, "_rule", lambda rule=rule: rule)
-        answers.append([explain(Problem(m=m, k=k), H200) for m in (1, 8, 1024, 4096) for k in (16, 1000, 65536)])
+        library = loaded(target).library
+        monkeypatch.setattr(module, "_rule", lambda name, library=library: module.rule_of(library, name))
+        shapes = [(m, k) for m in (1, 8, 1024, 4096) for k in (16, 1000, 65536)]
+        asked = [Problem(m=m, k=k, n=n, dtype=dtype) for m, k in shapes for dtype, n in DTYPES]
+        answers.append([explain(problem, H200) for problem in asked])
     assert answers[0] == answers[1]
     assert all(each.kernel and each.reason for each in answers[0])
+
+
+DTYPES = (("float32", 1), ("float16", 1), ("bfloat16", 2), ("int8", 8))
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -159,10 +121,10 @@ def test_a_loaded_library_is_asked(*, there: bool, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ops, "load", known.append)
     module._rule.cache_clear()
     assert explain(Problem(m=4, k=4), H200).kernel
+    module._rule.cache_clear()
     assert known == ([] if there else [built.library])
 
 
-@pytest.mark.skipif(registry.CHOOSER not in declarations(), reason="no kernel that chooses is declared yet")
 @pytest.mark.parametrize(
     "machine", [H200, Machine(multiprocessors=108, clusters=False), Machine(multiprocessors=1, clusters=False)]
 )
@@ -188,6 +150,7 @@ PLANTED = """
 SGEMV_KERNEL(sgemv, K_AT_MOST, 100, ROWS, 4, "picks among others") {
 SGEMV_VARIANT(sgemv_plain, K_ANY, 1, ROWS, 4, "one of them") {
 SGEMV_KERNEL(sgemv_other, K_ANY, 1, PACKED, 4, "another kernel") {
+GEMV_KERNEL(hgemv, FLOAT16, 8, 2, "picks among others") {
 """
 
 
@@ -200,10 +163,10 @@ def planted(tmp_path: Path) -> dict[str, Kernel]:
     return registry.kernels(tmp_path)
 
 
-def test_sgemv_alone_chooses(planted: dict[str, Kernel]) -> None:
+def test_who_has_a_rule_chooses(planted: dict[str, Kernel]) -> None:
     """By its name; its variants are measured by name only."""
-    assert {name for name, kernel in planted.items() if kernel.choose is not None} == {"sgemv"}
-    assert {name for name, kernel in planted.items() if kernel.by_name_only} == {"sgemv_plain"}
+    assert {name for name, kernel in planted.items() if kernel.choose is not None} == {"sgemv", "hgemv"}
+    assert {name for name, kernel in planted.items() if kernel.candidate} == {"sgemv_plain"}
 
 
 @pytest.fixture
@@ -221,7 +184,7 @@ def command(
 
 def test_the_command_says_what_it_assumes(command: pytest.CaptureFixture[str]) -> None:
     """A line a shape, each with its kernel and the reason, or with why `sgemv` does not take it."""
-    assert main(["explain", "40x30", "40x30:row_stride=33", "40x200"]) == 0
+    assert main(["explain", "40x30", "40x30:row_stride=33", "40x200", *OTHERS]) == 0
     head, columns, *rows = command.readouterr().out.splitlines()
     assert head == "no usable GPU here, so as on an H200: 132 multiprocessors, thread-block clusters"
     assert columns.split() == ["problem", "kernel", "reason"]
@@ -229,7 +192,13 @@ def test_the_command_says_what_it_assumes(command: pytest.CaptureFixture[str]) -
         "40×30 echo 40x30 rows 30 1 1, past 0 0, on 132 1",
         "40×30, row stride 33 echo 40x30 rows 33 1 1, past 0 0, on 132 1",
         "40×200 – K=200 is more than 100",
+        "40×30×2, float16 hgemv_echo 0: 40x30x2 30 30 40, past 0 0, on 132 1",
+        "40×30×9, float16 – n=9 columns of x, wanted 1 to 8",
+        "40×30, tf32 – dtype is tf32, wanted float32, float16, bfloat16, int8",
     ]
+
+
+OTHERS = ("40x30x2:float16", "40x30x9:float16", "40x30:tf32")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +236,7 @@ def test_the_command_asks_for_the_gpu_that_is_here(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("explain", "40"), "SHAPE: found '40', wanted MxK with two whole numbers from 1 on, such as 1024x128"),
+        (("explain", "40"), "SHAPE: found '40', wanted MxK or MxKxN with whole numbers from 1 on, such as 1024x128"),
         (
             ("explain", "4x4", "--multiprocessors", "0"),
             "--multiprocessors: found '0', wanted a whole number from 1 to 4096",

@@ -9,7 +9,7 @@ from kernels.declarations import declarations
 from tests.built import loaded
 
 GEMV = ("sgemv_k32_f32", "sgemv_k128_f32x4", "sgemv_k16_f32")
-CUDA_NAMES = [d.name for d in declarations().values() if d.device_type == "cuda"]
+CUDA_NAMES = [d.name for d in declarations().values() if d.device_type == "cuda" and d.dtype == "float32"]
 gpu = pytest.mark.gpu
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 PLACES = [

@@ -1,4 +1,4 @@
-"""What every CUDA kernel must compute on a GPU, however its operands lie: views, special values, the same bits."""
+"""What every float32 CUDA kernel must compute on a GPU, however operands lie: views, special values, the same bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from tests.special_values import faults, specials
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
 
-CUDA = {name: d for name, d in declarations().items() if d.device_type == "cuda" and d.role is Role.GEMV}
+CUDA = {
+    name: d
+    for name, d in declarations().items()
+    if d.device_type == "cuda" and d.role is Role.GEMV and d.dtype == "float32"
+}
 
 
 def op(name: str):

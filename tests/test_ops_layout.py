@@ -12,7 +12,7 @@ from torch import Tensor
 
 from kernels import ops
 from kernels.build import build
-from kernels.declarations import CSRC, declarations
+from kernels.declarations import CSRC, parse
 from tests.built import shared_cache
 
 PLANTED = Path(__file__).parent / "planted_csrc" / "layouts.cpp"
@@ -287,6 +287,6 @@ def test_opcheck_of_views(name: str) -> None:
 
 def test_every_planted_kernel_is_declared() -> None:
     """The names above are those of the file."""
-    assert {d.removeprefix("planted_") for d in declarations(PLANTED.parent)} == {
+    assert {d.name.removeprefix("planted_") for d in parse(PLANTED)} == {
         "packed", "rows", "columns", "any", "few", "strides", "scratch", "finder", "picker",
     }  # fmt: skip

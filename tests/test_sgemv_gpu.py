@@ -15,7 +15,8 @@ from torch import Tensor
 from harness.gate import compare, error_bound, reference
 from harness.model import Operands, Role
 from kernels.declarations import declarations
-from kernels.registry import CHOOSER, kernels
+from kernels.registry import kernels
+from kernels.rules import CHOOSER
 from tests.built import loaded
 from tests.random_problems import NAN, Drawn, Placed, draw, faults, fitted, launcher, whole
 
@@ -23,7 +24,8 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 
 PROBLEMS, PROBLEMS_FOR_OTHERS = 2000, 200
 """At random, of `sgemv` and of each other kernel."""
-NAMES = [d.name for d in declarations().values() if d.device_type == "cuda" and d.role is Role.GEMV]
+CUDA = [d for d in declarations().values() if d.device_type == "cuda" and d.dtype == "float32"]
+NAMES = [d.name for d in CUDA if d.role is Role.GEMV]
 BUSY_CYCLES = 50_000_000
 """Of a kernel that only waits: about 25 ms, longer than what is queued behind it takes."""
 

@@ -9,8 +9,8 @@ import struct
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from harness.model import Launch, Operands
 from kernels.toolchain import BuildError, find_host_compiler
+from tests.emulation.placement import Placement, TokenPlacement
 from tests.emulation.translate import translate
 from tests.needs import need
 
@@ -43,9 +44,9 @@ _FAULT = re.compile(
     r"|^(in thread .*)",
     re.MULTILINE,
 )
-_REQUEST = "<64s12q"
-_GAP = 0xFFFFFFFF
-"""The bits of what no operand owns, a NaN: driver.cpp and memory.cpp fill memory with the same."""
+_REQUEST = "<64s14q"
+_GAP = 0xFF
+"""Every byte of what no operand owns, a NaN of every float: driver.cpp and memory.cpp fill memory with the same."""
 
 
 class FaultError(AssertionError):
@@ -79,7 +80,20 @@ def build(csrc: Path, sources: Sequence[Path], folder: Path) -> Path:
 
 
 def _compile(folder: Path, name: str, output: str) -> None:
-    words = ["-include", str(HERE / "cuda_on_cpu.h"), "-I", ".", "-x", "c++", "-c", name, "-o", output]
+    words = [
+        "-include",
+        str(HERE / "cuda_on_cpu.h"),
+        "-I",
+        ".",
+        "-I",
+        str(HERE / "toolkit"),
+        "-x",
+        "c++",
+        "-c",
+        name,
+        "-o",
+        output,
+    ]
     _call_compiler(folder, [*(FAST if name.endswith(SCHEDULER) else COMPILE), *words])
 
 
@@ -107,38 +121,18 @@ def need_sanitizers(folder: Path) -> None:
     need(reason and f"no sanitizers: {reason}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placement:
-    """How operands lie in memory, whatever the tensors that hold their values do; what lies between elements is NaN."""
-
-    a: int = 0
-    """Where A starts: elements past a multiple of 16 bytes (or of what the kernel declares), never of more."""
-    x: int = 0
-    y: int = 1
-    by_columns: bool = False
-    """Whether A is column-major."""
-    gap: int = 0
-    """Elements from a row's (column's) end to the next one's start; negative: they overlap, and must agree."""
-    x_stride: int = 1
-    """0: one element, which all of x must be equal to."""
-    y_stride: int = 1
-
-    def strides(self, m: int, k: int) -> tuple[int, int, int]:
-        """Of A, x and y, as csrc/op.h's Args have them; without meaning, they are those of packed operands."""
-        run, count = (m, k) if self.by_columns else (k, m)
-        a_stride = run + self.gap if count > 1 and run > 0 else run
-        return a_stride, self.x_stride if k > 1 else 1, self.y_stride if m > 1 else 1
-
-
 class _Memory:
-    """All that one operand spans in a kernel's memory: its elements, and NaN between them."""
+    """All that one operand spans in a kernel's memory: its elements, and bytes of _GAP between them."""
 
-    def __init__(self, label: str, tensor: torch.Tensor, strides: tuple[int, int]) -> None:
+    def __init__(self, label: str, tensor: torch.Tensor, strides: tuple[int, ...]) -> None:
         self._label = label
-        self._values = tensor.numpy().view(np.uint32)
-        self._strides = tuple(4 * stride for stride in strides)
+        size = tensor.element_size()
+        bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[size]
+        self._values = tensor.view(bits).numpy().view(f"u{size}")
+        self._strides = tuple(size * stride for stride in strides)
+        self._gap = int.from_bytes([_GAP] * size)
         spans = ((size - 1) * stride for size, stride in zip(tensor.shape, strides, strict=True))
-        self.whole = np.full(1 + sum(spans) if tensor.numel() else 0, _GAP, np.uint32)
+        self.whole = np.full(1 + sum(spans) if tensor.numel() else 0, self._gap, self._values.dtype)
         self._elements(self.whole)[...] = self._values
 
     def take(self, content: bytes) -> None:
@@ -147,15 +141,15 @@ class _Memory:
         Raises:
             FaultError: what lies between them has changed.
         """
-        whole = np.frombuffer(bytearray(content), np.uint32)
+        whole = np.frombuffer(bytearray(content), self._values.dtype)
         elements = self._elements(whole)
         self._values[...] = elements
-        elements[...] = _GAP
-        changed = np.flatnonzero(whole != _GAP)
+        elements[...] = self._gap
+        changed = np.flatnonzero(whole != self._gap)
         if changed.size:
             raise FaultError(f"wrote between the elements of {self._label}, {changed[0]} elements behind its first")
 
-    def _elements(self, whole: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    def _elements(self, whole: NDArray[Any]) -> NDArray[Any]:
         return np.lib.stride_tricks.as_strided(whole, self._values.shape, self._strides)
 
 
@@ -195,9 +189,43 @@ class Emulator:
             _Memory("y", operands.y, (y_stride, 1)),
         )
         head = struct.pack(
-            _REQUEST, name.encode(), m, k, a_stride, x_stride, y_stride, placement.by_columns,
-            placement.a, placement.x, placement.y, order, multiprocessors, LIMIT_S,
+            _REQUEST, name.encode(), m, k, 1, a_stride, x_stride, y_stride, placement.by_columns,
+            placement.a, placement.x, placement.y, 0, order, multiprocessors, LIMIT_S,
         )  # fmt: skip
+        self._run(name, head, memories)
+
+    def launch_tokens(
+        self,
+        name: str,
+        operands: Operands,
+        placement: TokenPlacement,
+        *,
+        zero: torch.Tensor | None = None,
+        order: int = 0,
+        multiprocessors: int = FEW,
+    ) -> None:
+        """The same for a kernel for tokens: (m, k) `a`, (k, n) `x`, (m, n) `y`; for int8 (m,) `scale` and (m,) `zero`.
+
+        Raises:
+            FaultError: as `launch`.
+            RuntimeError: as `launch`.
+        """
+        (m, k), n = operands.a.shape, operands.x.shape[1]
+        a_stride, x_stride, y_stride = k + placement.a_gap, k + placement.x_gap, m + placement.y_gap
+        memories = [
+            _Memory("A", operands.a, (a_stride, 1)),
+            _Memory("x", operands.x.t(), (x_stride, 1)),
+            _Memory("y", operands.y.t(), (y_stride, 1)),
+            *(_Memory("scale", each, (1,)) for each in (operands.scale,) if each is not None),
+            *(_Memory("zero", each, (1,)) for each in (zero,) if each is not None),
+        ]
+        head = struct.pack(
+            _REQUEST, name.encode(), m, k, n, a_stride, x_stride, y_stride, 0,
+            placement.a, placement.x, placement.y, zero is not None, order, multiprocessors, LIMIT_S,
+        )  # fmt: skip
+        self._run(name, head, memories)
+
+    def _run(self, name: str, head: bytes, memories: Sequence[_Memory]) -> None:
         self._send(b"".join((head, *(memory.whole.tobytes() for memory in memories))))
         (length,) = struct.unpack("<q", self._read(8))
         words = self._read(length).decode()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.model import Problem
 from kernels.declarations import Declaration
-from tests.emulation.emulated import Placement
+from tests.emulation.placement import Placement
 
 FEW_ROWS = range(1, 10)
 ROWS = (*FEW_ROWS, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129)
@@ -17,6 +17,8 @@ TILES = (256, 512, 1024, 2048, 4096)
 """Columns that a row's threads read at once, or several times that."""
 TALL = 300
 """Rows, of several sizes: more than one multiprocessor holds."""
+MANY_ROWS = 9001
+"""Of a kernel for one K: more than a block has that takes several rows a thread."""
 LONG = (5000, 10007)
 """Columns of few rows: enough for every multiprocessor of the emulation to get a part of a row."""
 NARROW = (*range(1, 37), 63, 64, 65, 127, 128, 129)
@@ -90,6 +92,7 @@ def edges(declaration: Declaration) -> Iterator[Trial]:
         some = itertools.cycle([k for k in ks if k <= max(ks[0], 36)][::5])
         shapes = [(next(few) if k not in LONG else 1 + k % 3, k) for k in ks] + [(m, next(some)) for m in ROWS]
         shapes += [(TALL, k) for k in columns(declaration, NARROW[::6])]
+        shapes += [(MANY_ROWS, k) for k in ks if len(ks) == 1]
         where = itertools.cycle(arrangements(declaration))
         for (m, k), arrangement in zip(shapes, where, strict=False):
             problem = Problem(m=m, k=k)

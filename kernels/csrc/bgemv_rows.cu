@@ -1,0 +1,19 @@
+// One token, bfloat16:
+// lanes of a warp, or a block, share a row.
+#include "rows.cuh"
+
+GEMV_VARIANT(bgemv_groups_8, BFLOAT16, 1, 2, "8 lanes a row, 4 loads in flight") {
+  sgemv::start_groups<sgemv::BFloat16, 8>(args);
+}
+GEMV_VARIANT(bgemv_groups_32, BFLOAT16, 1, 2, "a warp a row, 4 loads in flight") {
+  sgemv::start_groups<sgemv::BFloat16, 32>(args);
+}
+GEMV_VARIANT(bgemv_blocks_128, BFLOAT16, 1, 2, "128 threads a row, 4 loads in flight") {
+  sgemv::start_blocks<sgemv::BFloat16, 128>(args);
+}
+GEMV_VARIANT(bgemv_blocks_256, BFLOAT16, 1, 2, "256 threads a row, 4 loads in flight") {
+  sgemv::start_blocks<sgemv::BFloat16, 256>(args);
+}
+GEMV_VARIANT(bgemv_blocks_512, BFLOAT16, 1, 2, "512 threads a row, 4 loads in flight") {
+  sgemv::start_blocks<sgemv::BFloat16, 512>(args);
+}
