@@ -55,8 +55,14 @@ def peers(session: nox.Session) -> None:
 
 @nox.session(python=False, default=False)
 def tune(session: nox.Session) -> None:
-    """Measure every kernel that sgemv picks among, and say what its rule loses; needs a GPU."""
+    """Measure every kernel that another picks among, and say what that one's rule loses; needs a GPU."""
     measure(session, "--variants", "--timer=graph", "--cache=cold", show=("harness", "regret"))
+
+
+@nox.session(python=False, default=False)
+def roofline(session: nox.Session) -> None:
+    """Measure GEMM against GEMV over tokens, dtypes and LLM layers, with energy and the device's ceilings."""
+    measure(session, "--suite=roofline")
 
 
 @nox.session(python=False)
@@ -157,7 +163,7 @@ def power(session: nox.Session) -> None:
 
 @nox.session(python=False, default=False)
 def regret(session: nox.Session) -> None:
-    """Say what the rule of sgemv loses in a run that holds what it picks among: `nox -s regret -- RUN`."""
+    """Say what the rule of a kernel loses in a run that holds what it picks among: `nox -s regret -- RUN`."""
     python = prepare(session, "measure")
     leave(run(session, [python, "-m", "harness", "regret", *session.posargs]))
 

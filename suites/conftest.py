@@ -17,15 +17,18 @@ from harness.ending import say_error
 from harness.errors import CommandError, Exit
 from harness.export.pytest_benchmark import FILE, describe, group_of
 from harness.model import Case, Word
+from harness.problems import shape_text
 from harness.selfcheck import failed
 from harness.store import Store, read_run
 from harness.timing import Purpose, timers
 from harness.words import LONGEST_LINE, visible
 from kernels import registry
 from suites import options as suite_options
+from suites import under_pytest
 from suites.clock import DeviceClock
 from suites.progress import Progress
 from suites.record import benchmark_json
+from suites.suite import name_of
 
 CLOCK = DeviceClock()
 """What pytest-benchmark reads: it advances by measured samples alone."""
@@ -34,8 +37,8 @@ BENCH = pytest.StashKey[Bench]()
 SELECTION = pytest.StashKey[suite_options.Selection]()
 CODES = pytest.StashKey[list[Exit]]()
 """What the exit code is the highest of, beside what pytest's own status means."""
-REFUSED = pytest.StashKey[CommandError]()
-"""Why a suite's problems cannot be measured as asked."""
+CASES = pytest.StashKey[dict[str, list[Case]]]()
+"""By suite."""
 RUN_FOLDER = pytest.StashKey[Path]()
 
 
@@ -51,28 +54,33 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.help:
         return
     try:
-        suite_options.refuse_conflicts(config)
+        under_pytest.refuse_conflicts(config)
         config.stash[SELECTION] = suite_options.select(config, registry.kernels())
+        config.stash[CASES] = config.stash[SELECTION].cases()
     except CommandError as error:
         pytest.exit(visible(str(error), 10 * LONGEST_LINE), returncode=int(error.code))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files of suites that were not chosen: they are not even imported."""
+    name = name_of(collection_path)
+    return True if name is not None and name not in config.stash.get(CASES, {name: []}) else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test a case."""
     if "case" in metafunc.fixturenames:
-        try:
-            problems = metafunc.module.REGIMES if metafunc.config.option.regimes else metafunc.module.PROBLEMS
-            cases = metafunc.config.stash[SELECTION].cases(problems)
-        except CommandError as error:
-            cases = []
-            metafunc.config.stash[REFUSED] = error  # raised here it would be a traceback
+        cases = metafunc.config.stash[CASES].get(name_of(Path(metafunc.module.__file__)) or "", [])
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every case reads the device clock, and pytest-benchmark groups it with the cases it may be compared with."""
-    if REFUSED in config.stash:
-        _end(config, config.stash[REFUSED])
+    """Every case reads the device clock, and pytest-benchmark groups it with the cases it may be compared with.
+
+    Those of several suites are measured as if they were of one.
+    """
+    places = config.stash[SELECTION].order()
+    items.sort(key=lambda item: places.get(_case_of(item), -1))
     for item in items:
         case = _case_of(item)
         if case is not None:
@@ -83,8 +91,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """The session's workers and draft, started by the first case."""
     selection = request.config.stash[SELECTION]
-    total = sum(_case_of(item) is not None for item in request.session.items)
-    progress = Progress(request.config, total=total)
+    cases = [case for item in request.session.items if (case := _case_of(item)) is not None]
+    widths = [len(shape_text(case.problem)) for case in cases]
+    progress = Progress(request.config, total=len(cases), width=max(12, *widths))
     store = Store(selection.store)
     try:
         for line in store.recovered():
@@ -128,7 +137,7 @@ def measure(bench: Bench, benchmark: BenchmarkFixture, request: pytest.FixtureRe
 def _end(config: pytest.Config, error: CommandError) -> NoReturn:
     """End the session with one line. The code goes round pytest, whose own statuses are the same small numbers."""
     config.stash[CODES].append(error.code)
-    pytest.exit(visible(str(error), 10 * LONGEST_LINE), returncode=suite_options.ENDED)
+    pytest.exit(visible(str(error), 10 * LONGEST_LINE), returncode=under_pytest.ENDED)
 
 
 def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
@@ -166,7 +175,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Publish the run; leave with the highest code that applies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     config = session.config
-    code = suite_options.exit_of(exitstatus)
+    code = under_pytest.exit_of(exitstatus)
     bench = config.stash.get(BENCH, None)
     if bench is None and session.testsfailed and exitstatus == pytest.ExitCode.INTERRUPTED:
         code = Exit.USAGE  # not Ctrl-C: pytest says the same of a suite that cannot be imported

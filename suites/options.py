@@ -6,21 +6,24 @@ import importlib.util
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.cases import ALWAYS, cases_for, picked_among
+from harness.cases import ALWAYS, picked_among
 from harness.device import Usability, gpu_status, installed_torch
+from harness.dtypes import DTYPES
 from harness.errors import CommandError, Exit
-from harness.model import Cache, Case, Kernel, Options, Problem
+from harness.model import Cache, Kernel, Options, Problem
 from harness.nvml import Nvml
-from harness.problems import SHAPE, laid_out, parse_shapes
+from harness.problems import SHAPE, laid_out, parse_shapes, shape_text
 from harness.store import check_ref_name, store_root
 from harness.timing import Purpose, Timer, timers
+from suites.selection import Named, Selection
+from suites.suite import DEFAULT, MAX_TIME_S, TRIALS, Suite, chosen, names
 
 BASELINE = "torch.matmul"
 """Measured whatever kernels are asked for: every speed on the page is against it."""
@@ -32,54 +35,16 @@ FURTHEST = 10**12
 PEER_PROBLEMS = (Problem(m=1024, k=128), Problem(m=4096, k=4096))
 """A short one and a long one: a peer takes seconds for each case."""
 
-TRIALS, QUICK_TRIALS = 5, 3
-MAX_TIME_S, QUICK_MAX_TIME_S = 0.15, 0.03
-
-REFUSED = {
-    "numprocesses": "-n (xdist): pytest-benchmark measures nothing under it, and two processes would share the device",
-    "benchmark_skip": "--benchmark-skip: nothing would be measured",
-    "benchmark_disable": "--benchmark-disable: nothing would be measured",
-    "benchmark_cprofile": "--benchmark-cprofile: the timed work is not in this process",
-}
-"""Options of other plugins that would silently measure nothing, by the name that pytest gives them."""
-
-ENDED = 100
-"""Status of a session that a CommandError ended; none of pytest's own."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """What this session was asked to measure, and where to."""
-
-    kernels: tuple[Kernel, ...]
-    problems: tuple[Problem, ...] | None
-    """None: the suite's own."""
-    lay_out: Callable[[Problem], Problem]
-    """Gives a problem the layout that was asked for all; CommandError where it cannot have it."""
-    timers: tuple[str, ...]
-    caches: tuple[Cache, ...]
-    options: Options
-    store: Path
-    ref: str | None
-    path_file: Path | None
-    notes: tuple[str, ...] = ()
-    """What was asked for and will not be measured, a line each."""
-
-    def cases(self, problems: Sequence[Problem]) -> list[Case]:
-        """The selected cases on the suite's problems, or on those of --shape.
-
-        Raises:
-            CommandError: one of the suite's cannot lie as asked (USAGE).
-        """
-        chosen = self.problems or tuple(dict.fromkeys(map(self.lay_out, problems)))
-        return cases_for(self.kernels, chosen, self.timers, self.caches, self.options.device_type)
+QUICK_TRIALS, QUICK_MAX_TIME_S = 3, 0.03
 
 
 def add(group: Any) -> None:
     """Declare the options. All are text here: `select` checks them, so that every error reads the same."""
     named = {
         "--kernel": "measure only this kernel, beside torch.matmul, read and empty (repeatable)",
+        "--suite": f"measure this suite, of {', '.join(names())} (repeatable; default {DEFAULT})",
         "--shape": f"measure this problem, as {SHAPE}, instead of the suite's (repeatable)",
+        "--dtype": "measure only the suite's problems of this dtype, or those of --shape in it (repeatable)",
         "--timer": "measure only with this timer (repeatable)",
         "--cache": "measure only with operands cold or hot (repeatable)",
     }
@@ -90,8 +55,8 @@ def add(group: Any) -> None:
     group.addoption("--layout", help="row or col: whether every A lies in memory by rows or by columns (default row)")
     group.addoption("--row-stride", help=f"{STRIDE}, with NaN between (default: packed)")
     group.addoption("--first-element", help="elements from a 256-byte boundary to the first one of every A (default 0)")
-    group.addoption("--trials", help=f"worker processes, the unit of repetition (default {TRIALS})")
-    group.addoption("--max-time", help=f"seconds a case and trial (default {MAX_TIME_S})")
+    group.addoption("--trials", help=f"worker processes, the unit of repetition (default {TRIALS}, or the suite's)")
+    group.addoption("--max-time", help=f"seconds a case and trial (default {MAX_TIME_S}, or the suite's)")
     group.addoption(
         "--quick",
         action="store_true",
@@ -114,54 +79,54 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
     option = config.option
     if option.ref is not None:
         check_ref_name(option.ref)
-    chosen, lay_out = _kernels(option.kernel, kernels, variants=option.variants), _lay_out(option)
-    problems = tuple(dict.fromkeys(map(lay_out, parse_shapes(option.shape) or (PEER_PROBLEMS if option.peers else ()))))
+    suites = chosen(option.suite, option.file_or_dir)
+    measured, lay_out = _kernels(option.kernel, kernels, variants=option.variants), _lay_out(option)
+    typed = parse_shapes(option.shape) or (PEER_PROBLEMS if option.peers else ())
+    problems = tuple(dict.fromkeys(map(lay_out, _in_dtypes(typed, option.dtype))))
     device = _device(option.device)
-    _refuse_additions(option, device)
-    quick = bool(option.quick)
+    _refuse_additions(option, device, suites)
     return Selection(
-        kernels=chosen,
+        suites=suites,
+        registry=tuple(kernels.values()),
+        kernels=measured,
         problems=problems or None,
         lay_out=lay_out,
         timers=_timers(option, device),
         caches=_caches(option),
-        options=Options(
-            trials=int(_number("--trials", option.trials, QUICK_TRIALS if quick else TRIALS, 1, 1000)),
-            max_time_s=_number("--max-time", option.max_time, QUICK_MAX_TIME_S if quick else MAX_TIME_S, 1e-3, 3600),
-            quick=quick,
-            device=device,
-            command=_command(),
-            selfcheck=bool(option.selfcheck),
+        named=Named(
+            kernels=tuple(option.kernel),
+            timers=_timers(option, device) if option.timer or option.quick else (),
+            caches=_caches(option) if option.cache or option.quick else (),
+            dtypes=tuple(option.dtype),
         ),
+        regimes=bool(option.regimes),
+        options=_options(option, suites, device),
         store=store_root(option.store),
         ref=option.ref,
         path_file=Path(option.path_file) if option.path_file else None,
-        notes=tuple(f"{each.name} is not measured: pip install {each.package}" for each in _missing_peers(option)),
+        notes=(
+            *(f"{each.name} is not measured: pip install {each.package}" for each in _missing_peers(option)),
+            *(each.cpu_note for each in suites.values() if device == "cpu" and each.cpu_note and not problems),
+        ),
     )
 
 
-def refuse_conflicts(config: pytest.Config) -> None:
-    """Raise CommandError (USAGE) for what would silently measure nothing."""
-    for name, reason in REFUSED.items():
-        if getattr(config.option, name, None):
-            raise CommandError(f"{reason}; leave it out", Exit.USAGE)
-    if not config.pluginmanager.hasplugin("benchmark"):
-        raise CommandError("-p no:benchmark: the suites need pytest-benchmark; leave it out", Exit.USAGE)
-    if config.option.benchmark_min_rounds != 5:
-        raise CommandError("--benchmark-min-rounds: has no effect here; use --max-time", Exit.USAGE)
-
-
-def exit_of(pytest_status: int) -> Exit:
-    """What pytest's exit status means here. A failed test, or an error that ended the session, has its own code."""
-    by_status: dict[int, Exit] = {
-        pytest.ExitCode.OK: Exit.FINE,
-        pytest.ExitCode.TESTS_FAILED: Exit.KERNEL,
-        pytest.ExitCode.INTERRUPTED: Exit.INTERRUPTED,
-        pytest.ExitCode.INTERNAL_ERROR: Exit.INFRASTRUCTURE,
-        pytest.ExitCode.USAGE_ERROR: Exit.USAGE,
-        pytest.ExitCode.NO_TESTS_COLLECTED: Exit.USAGE,
-    }
-    return Exit.FINE if pytest_status == ENDED else by_status.get(pytest_status, Exit.INFRASTRUCTURE)
+def _options(option: Any, suites: Mapping[str, Suite], device: str) -> Options:
+    """How it is measured: as typed, else as the suite that asks for the most wants it."""
+    quick = bool(option.quick)
+    trials = max(suite.trials for suite in suites.values())
+    max_time_s = max(suite.max_time_s for suite in suites.values())
+    if quick:
+        trials, max_time_s = min(trials, QUICK_TRIALS), min(max_time_s, QUICK_MAX_TIME_S)
+    return Options(
+        trials=int(_number("--trials", option.trials, trials, 1, 1000)),
+        max_time_s=_number("--max-time", option.max_time, max_time_s, 1e-3, 3600),
+        quick=quick,
+        device=device,
+        command=_command(),
+        selfcheck=bool(option.selfcheck),
+        suites=tuple(suites),
+    )
 
 
 def _choose(option: str, wanted: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -173,10 +138,20 @@ def _choose(option: str, wanted: Sequence[str], known: Sequence[str]) -> list[st
 
 
 def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel], *, variants: bool) -> tuple[Kernel, ...]:
-    chosen = set(_choose("--kernel", wanted, list(kernels)))
     by_name_only = {kernel.name for kernel in kernels.values() if kernel.by_name_only}
-    chosen = chosen | {*picked_among(kernels.values())} if variants else chosen - by_name_only | set(wanted)
-    return tuple(k for k in kernels.values() if k.name in chosen or k.name == BASELINE or k.role in ALWAYS)
+    asked = set(_choose("--kernel", wanted, list(kernels))) - by_name_only | set(wanted)
+    asked |= {*picked_among(kernels.values())} if variants else set()
+    return tuple(k for k in kernels.values() if k.name in asked or k.name == BASELINE or k.role in ALWAYS)
+
+
+def _in_dtypes(typed: Iterable[Problem], dtypes: Sequence[str]) -> Iterator[Problem]:
+    """The typed problems in every dtype of --dtype; without one, as they are."""
+    _choose("--dtype", dtypes, DTYPES)
+    for problem in typed:
+        if dtypes and problem.dtype not in (Problem.dtype, *dtypes):
+            what = f"{shape_text(problem)}: says its own dtype, and {', '.join(dtypes)} was asked for all"
+            raise CommandError(f"{what}; leave one of them out", Exit.USAGE)
+        yield from (replace(problem, dtype=dtype) for dtype in dtypes or [problem.dtype])
 
 
 def _lay_out(option: Any) -> Callable[[Problem], Problem]:
@@ -198,7 +173,7 @@ def _lay_out(option: Any) -> Callable[[Problem], Problem]:
 
 def _timers(option: Any, device: str) -> tuple[str, ...]:
     """Of those that work on the device; wanting one that exists but does not is a wrong value too."""
-    ours = {name: timer for name, timer in timers().items() if timer.purpose is Purpose.BENCH}
+    ours = {name: timer for name, timer in timers().items() if timer.purpose in (Purpose.BENCH, Purpose.SUITE)}
     _choose("--timer", option.timer, list(ours))
     device_type = device.partition(":")[0]
     usable = [timer.name for timer in ours.values() if device_type in timer.devices]
@@ -210,9 +185,10 @@ def _timers(option: Any, device: str) -> tuple[str, ...]:
     added = {Purpose.CHECK: option.selfcheck, Purpose.PEER: option.peers}
     missing = _missing_peers(option)
     others = [timer.name for timer in timers().values() if added.get(timer.purpose) and timer not in missing]
-    chosen = _choose("--timer", option.timer, usable)
+    benched = [name for name in usable if ours[name].purpose is Purpose.BENCH]
+    wanted = _choose("--timer", option.timer, usable if option.timer else benched)
     headline_alone = option.quick and not option.timer and not others
-    return (*(chosen[:1] if headline_alone else chosen), *others)
+    return (*(wanted[:1] if headline_alone else wanted), *others)
 
 
 def _missing_peers(option: Any) -> list[Timer]:
@@ -244,7 +220,11 @@ def _caches(option: Any) -> tuple[Cache, ...]:
     return (Cache.COLD,) if cold_alone else tuple(Cache(cache) for cache in named)
 
 
-def _refuse_additions(option: Any, device: str) -> None:
+def _refuse_additions(option: Any, device: str, suites: Iterable[str]) -> None:
+    others = [name for name in suites if name != DEFAULT]
+    for name in ("regimes", "variants", "selfcheck", "peers"):
+        if getattr(option, name) and others:
+            raise CommandError(f"--{name}: is for suite {DEFAULT} alone; leave it or {others[0]} out", Exit.USAGE)
     if option.selfcheck and (option.timer or option.cache):
         raise CommandError(
             "--selfcheck: holds all timers against each other; leave --timer and --cache out", Exit.USAGE

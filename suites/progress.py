@@ -25,7 +25,9 @@ MARKS = {Word.PASSED: "[green]✓[/]", Word.UNSUPPORTED: "[dim]–[/]", Word.NOT
 class Progress:
     """Says what was just measured and how long the rest will take."""
 
-    def __init__(self, config: pytest.Config, *, total: int) -> None:
+    def __init__(self, config: pytest.Config, *, total: int, width: int = 12) -> None:
+        """`total` cases, whose problems take `width` columns at most."""
+        self._width = width
         self._capture = config.pluginmanager.getplugin("capturemanager")
         self._total = total
         self._done = 0
@@ -71,7 +73,7 @@ class Progress:
 
     def _line(self, measurement: Measurement) -> str:
         case, verdict = measurement.case, measurement.verdict
-        what = escape(f"{shape_text(case.problem):>12}  {case.timer:8} {case.cache:4}  {case.kernel:18}")
+        what = escape(f"{shape_text(case.problem):>{self._width}}  {case.timer:8} {case.cache:4}  {case.kernel:18}")
         start = f"[dim]{self._done:>4}/{self._total}[/] {MARKS.get(verdict.word, '[red]✗[/]')} {what}"
         summary = summarize(measurement)
         if summary is None:

@@ -19,7 +19,7 @@ import pynvml
 import pytest
 
 from harness.bench import Bench
-from harness.cases import EVERY_WORKER, FLOOR_PROBLEM, cases_for
+from harness.cases import EVERY_WORKER, FLOOR_PROBLEM, Grid, cases_for
 from harness.draft import JOURNAL, Draft
 from harness.errors import CommandError, Exit
 from harness.model import (
@@ -53,7 +53,8 @@ def options(**changes: object) -> Options:
 
 def cases(names: list[str], caches: tuple[Cache, ...] = (Cache.HOT,)) -> list[Case]:
     found = planted_kernels.kernels()
-    return cases_for([found[name] for name in names], [PROBLEM], ["graph", "async"], caches, "cpu")
+    grid = Grid(problems=(PROBLEM,), timers=("graph", "async"), caches=caches)
+    return cases_for([found[name] for name in names], [grid], "cpu")
 
 
 class Measured:
@@ -269,12 +270,10 @@ def test_cases_on_a_gpu() -> None:
     """The headline first, and no kernels that only a CPU has; on a CPU those for CUDA stay, to say what they need."""
     found = planted_kernels.kernels()
     both = [found["right"], found["only_cuda"]]
-    on_gpu = cases_for(both, [PROBLEM], ["async", "graph"], [Cache.COLD], "cuda")
+    grid = Grid(problems=(PROBLEM,), timers=("async", "graph"), caches=(Cache.COLD,))
+    on_gpu = cases_for(both, [grid], "cuda")
     assert [(case.kernel, case.timer) for case in on_gpu] == [("only_cuda", "graph"), ("only_cuda", "async")]
-    assert [case.kernel for case in cases_for(both, [PROBLEM], ["async"], [Cache.COLD], "cpu")] == [
-        "right",
-        "only_cuda",
-    ]
+    assert [case.kernel for case in cases_for(both, [grid], "cpu")] == ["right", "only_cuda"]
 
 
 def test_an_unsupported_problem_is_not_tried(tmp_path: Path) -> None:

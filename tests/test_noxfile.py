@@ -35,8 +35,8 @@ def test_every_session_is_listed_with_what_it_does() -> None:
     """`nox -l` is the manual: each session has a docstring."""
     lines = re.findall(r"^[*-] (\w+) -> (.+)$", nox("-l").stdout, flags=re.MULTILINE)
     assert [name for name, _ in lines] == [
-        "bench", "selfcheck", "peers", "tune", "tests", "sanitize", "lint", "build", "explain", "report", "runs",
-        "verify", "compare", "history", "export", "reproduce", "power", "regret", "profile",
+        "bench", "selfcheck", "peers", "tune", "roofline", "tests", "sanitize", "lint", "build", "explain", "report",
+        "runs", "verify", "compare", "history", "export", "reproduce", "power", "regret", "profile",
     ]  # fmt: skip
 
 

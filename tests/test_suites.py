@@ -192,7 +192,7 @@ def selection(**options: object) -> Selection:
     names = ("ref", "trials", "max_time", "store", "path_file", "layout", "row_stride", "first_element")
     left_out = dict.fromkeys(names)
     flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants", "regimes"), False)
-    lists = {name: [] for name in ("kernel", "shape", "timer", "cache")}
+    lists = {name: [] for name in ("suite", "kernel", "shape", "dtype", "timer", "cache", "file_or_dir")}
     option = SimpleNamespace(**{**left_out, **flags, **lists, "device": "cpu", **options})
     return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]
 
@@ -200,7 +200,8 @@ def selection(**options: object) -> Selection:
 def test_what_is_selected_by_default() -> None:
     """Everything, five workers, 0.15 s; the suite's own problems."""
     found = selection()
-    assert [kernel.name for kernel in found.kernels] == KERNELS.split(", ")
+    measured = {case.kernel for case in found.cases()["sgemv"]}
+    assert [name for name in registry.kernels() if name in measured] == KERNELS.split(", ")
     assert (found.problems, found.timers, found.caches) == (None, ("async", "sync"), (Cache.COLD, Cache.HOT))
     assert (found.options.trials, found.options.max_time_s, found.options.quick) == (5, 0.15, False)
     assert not found.options.selfcheck
@@ -215,7 +216,8 @@ def test_a_kernel_is_measured_beside_what_it_is_judged_by() -> None:
 def test_kernels_that_another_picks_among_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """By name, or all of them by --variants, whatever else is named; a rule may pick one that is measured anyway."""
     real = {name: replace(k, picks=()) for name, k in registry.kernels().items() if not k.by_name_only}
-    among = {f"variant_{i}": replace(real["torch.mv"], name=f"variant_{i}", by_name_only=True) for i in range(2)}
+    variant = replace(real["torch.mv"], by_name_only=True, candidate=True)
+    among = {name: replace(variant, name=name) for name in ("variant_0", "variant_1")}
     monkeypatch.setattr(registry, "kernels", lambda: real | among)
     always = ["torch.matmul", "read", "empty"]
     assert [kernel.name for kernel in selection().kernels if kernel.by_name_only] == []
@@ -279,8 +281,8 @@ def test_more_wrong_values(option: str, value: object, words: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--kernel", "sgemm"], "--kernel: found 'sgemm', wanted one of: torch.matmul, torch.mv, sgemv"),
-        (["--shape", "64"], "--shape: found '64', wanted MxK with two whole numbers from 1 on, such as 1024x128"),
+        (["--kernel", "sgemm"], "--kernel: found 'sgemm', wanted one of: torch.matmul, F.linear, torch.mv, bgemv"),
+        (["--shape", "64"], "--shape: found '64', wanted MxK or MxKxN with whole numbers from 1 on, such as 1024x128"),
         (["--timer", "cupti"], "--timer: found 'cupti', wanted one of: graph, event, async, sync, profiler"),
         (["--selfcheck"], "--selfcheck: needs a GPU, and this would run on the CPU: --device cpu"),
         (["--peers"], "--peers: needs a GPU, and this would run on the CPU: --device cpu"),
@@ -376,7 +378,7 @@ def test_help_and_version_need_nothing(name: str) -> None:
     assert done.returncode == 0
     if name == "--help":
         assert "--max-time=MAX_TIME" in done.stdout
-        assert "(default 5)" in done.stdout
+        assert "(default 5, or the suite's)" in " ".join(done.stdout.split())
 
 
 def test_a_suite_that_cannot_be_imported_is_wrong_usage(tmp_path: Path) -> None:

@@ -1,0 +1,129 @@
+"""What a command asks for, held against what its suites say that they measure: the cases of a session."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.cases import Grid, cases_for
+from harness.errors import CommandError, Exit
+from harness.model import Cache, Case, Kernel, Options, Problem
+from suites.suite import Suite
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """What was typed of each option; empty: nothing."""
+
+    kernels: tuple[str, ...] = ()
+    timers: tuple[str, ...] = ()
+    caches: tuple[Cache, ...] = ()
+    dtypes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What this session was asked to measure, and where to."""
+
+    suites: Mapping[str, Suite]
+    registry: tuple[Kernel, ...]
+    """Every kernel: a grid may name any."""
+    kernels: tuple[Kernel, ...]
+    """For the grids that name none."""
+    problems: tuple[Problem, ...] | None
+    """None: the suites' own."""
+    lay_out: Callable[[Problem], Problem]
+    """Gives a problem the layout that was asked for all; CommandError where it cannot have it."""
+    timers: tuple[str, ...]
+    """For the grids that name none."""
+    caches: tuple[Cache, ...]
+    """For the grids that name none."""
+    named: Named
+    """What grids that name their own are cut down to."""
+    regimes: bool
+    """The suites' grids for --regimes, instead of their usual ones."""
+    options: Options
+    store: Path
+    ref: str | None
+    path_file: Path | None
+    notes: tuple[str, ...] = ()
+    """What was asked for and will not be measured, a line each."""
+
+    def cases(self) -> dict[str, list[Case]]:
+        """The selected cases by suite, each in the order of measuring; one of several suites is the first one's.
+
+        Raises:
+            CommandError: a problem cannot lie as asked, or nothing is to be measured of what was named (USAGE).
+        """
+        grids = {name: self._grids(suite) for name, suite in self.suites.items()}
+        left = self._cases(itertools.chain.from_iterable(grids.values()))
+        self._refuse_what_has_none(left)
+        found: dict[str, list[Case]] = {}
+        for name, own in grids.items():
+            wanted = set(self._cases(own))
+            found[name] = [case for case in left if case in wanted]
+            left = [case for case in left if case not in wanted]
+        return found
+
+    def order(self) -> dict[Case, int]:
+        """The place of every case, of all suites together, in the order of measuring."""
+        grids = itertools.chain.from_iterable(map(self._grids, self.suites.values()))
+        return {case: place for place, case in enumerate(self._cases(grids))}
+
+    def _cases(self, grids: Iterable[Grid]) -> list[Case]:
+        return cases_for(self.registry, grids, self.options.device_type)
+
+    def _own_grids(self, suite: Suite) -> tuple[Grid, ...]:
+        return suite.regimes if self.regimes else suite.grids_on(self.options.device_type)
+
+    def _grids(self, suite: Suite) -> list[Grid]:
+        """The suite's, cut down to what was named, on the problems that were named."""
+        own = self._own_grids(suite)
+        return [grid for each in own if not (self.problems and each.own_problems) if (grid := self._cut(each)).problems]
+
+    def _cut(self, grid: Grid) -> Grid:
+        """What a grid names of what was typed. On problems that were typed too, all that was typed holds as it is."""
+        typed = self.problems is not None
+
+        def cut(own: tuple[Any, ...] | None, asked: Sequence[Any], *, named: bool) -> tuple[Any, ...]:
+            if own is None or (named and typed):
+                return tuple(asked)
+            return tuple(each for each in own if each in asked) if named else own
+
+        return replace(
+            grid,
+            problems=self.problems or self._laid_out(grid.problems),
+            kernels=cut(grid.kernels, [kernel.name for kernel in self.kernels], named=bool(self.named.kernels)),
+            timers=cut(grid.timers, self.timers, named=bool(self.named.timers)),
+            caches=cut(grid.caches, self.caches, named=bool(self.named.caches)),
+        )
+
+    def _laid_out(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """Of the dtypes that were named, in the layout that was."""
+        wanted = self.named.dtypes
+        kept = (problem for problem in problems if not wanted or problem.dtype in wanted)
+        return tuple(dict.fromkeys(map(self.lay_out, kept)))
+
+    def _refuse_what_has_none(self, cases: Sequence[Case]) -> None:
+        """Raise CommandError (USAGE) for a name that was typed and that no case has."""
+        own = [grid for suite in self.suites.values() for grid in self._own_grids(suite)]
+        problems = self.problems or tuple(problem for grid in own for problem in grid.problems)
+        where = f"suite {' and '.join(self.suites)}" if self.problems is None else "--shape"
+        dtypes = dict.fromkeys(problem.dtype for problem in problems)
+        for dtype in self.named.dtypes:
+            if dtype not in dtypes:
+                what = f"--dtype: no problem of {where} is {dtype}, wanted one of: {', '.join(dtypes)}"
+                raise CommandError(f"{what}; or name problems by --shape", Exit.USAGE)
+        made_for = {kernel.name: kernel.dtypes for kernel in self.registry}
+        measured = {case.kernel for case in cases}
+        for name in (name for name in self.named.kernels if name not in measured):
+            if not set(made_for[name]) & set(self.named.dtypes or dtypes):
+                what = f"{name} is made for {', '.join(made_for[name])}, and no problem of {where} is of that"
+                raise CommandError(f"--kernel: {what}; name one, as --shape 4096x4096:{made_for[name][0]}", Exit.USAGE)
+            raise CommandError(f"--kernel: {where} has no case of {name} with these options", Exit.USAGE)
+        timers = {case.timer for case in cases}
+        for name in (name for name in self.named.timers if name not in timers):
+            raise CommandError(f"--timer: {where} has no case by {name} with these options", Exit.USAGE)
