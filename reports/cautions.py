@@ -42,6 +42,7 @@ class Caution:
 
 def cautions(f: Figures) -> tuple[Caution, ...]:
     """All cautions of a run, the gravest first."""
+    f = replace(f, rows=(*f.rows, *f.suite))
     found = [*_of_run(f), *_failed(f), *_held_back(f), *_at_moments(f), *_unsettled(f), *_spread(f)]
     order = list(Level)
     return tuple(sorted(found, key=lambda c: order.index(c.level)))

@@ -63,7 +63,12 @@ def rows_of(f: Figures) -> tuple[Row, ...]:
 
 
 def of(row: Row) -> tuple[DeviceKernel, ...]:
-    """What one launch ran, in order, in the first trial."""
+    """What one launch ran, in order, in the first trial; nothing where only names were asked for."""
+    return tuple(each for each in named(row) if each.duration_ns is not None)
+
+
+def named(row: Row) -> tuple[DeviceKernel, ...]:
+    """What one launch ran, in order, in the first trial, timed or not."""
     trials = row.measurement.trials
     return trials[0].device_kernels if trials else ()
 
@@ -116,8 +121,13 @@ def _lines(row: Row, names: Sequence[str]) -> list[list[Cell | str]]:
         name = Cell(text=fmt.name(short_name(each.name)), note=f"({names.index(each.name) + 1})")
         shape: list[Cell | str] = [fmt.extents(each.grid), fmt.extents(each.block)]
         needs = [_known(each.registers), _known(each.shared_bytes)]
-        lines.append([name, *shape, *needs, fmt.microseconds_figure(each.duration_ns), fmt.NONE if place else span])
+        lines.append([name, *shape, *needs, duration(each), fmt.NONE if place else span])
     return lines
+
+
+def duration(kernel: DeviceKernel) -> str:
+    """In µs without its unit; a dash where it was not asked for."""
+    return fmt.NONE if kernel.duration_ns is None else fmt.microseconds_figure(kernel.duration_ns)
 
 
 def _known(value: int | None) -> Cell:

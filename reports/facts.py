@@ -138,8 +138,8 @@ def _resources(build: BuildRecord) -> Table | None:
 def method(f: Figures) -> tuple[tuple[str, str], ...]:
     """(term, explanation) of how the run was measured."""
     known = timers()
-    used = dict.fromkeys(way.timer for way in f.ways)
-    caches = dict.fromkeys(str(way.cache) for way in f.ways)
+    used = f.timers
+    caches = dict.fromkeys(str(row.way.cache) for row in (*f.rows, *f.suite))
     gave = [(t, known[t].summary if t in known else "not a timer of this version") for t in used]
     timer_lines = [(f"timer {fmt.name(t)}", summary) for t, summary in gave]
     cache_lines = [(f"cache {c}", CACHE_STATES[c]) for c in caches]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from harness.ceilings import Ceilings, ceilings
 from harness.model import Cache, Measurement, Problem, Role, Run, Verdict, Word
 from harness.roofline import bandwidth_gb_per_s
 from harness.stats import Interval, Summary, speedup, summarize
@@ -15,6 +17,9 @@ from harness.timing import HEADLINE, Crew, Purpose, timers
 
 BASELINE = "torch.matmul"
 """What every kernel is compared with."""
+
+LIBRARY = ("torch.", "F.")
+"""How names of torch's own kernels begin."""
 
 FLOOR_MATTERS_NS = 10_000
 """Below it the timer's own cost is a visible part of a figure, so the floor stands beside it."""
@@ -75,7 +80,7 @@ class Row:
     @property
     def written_here(self) -> bool:
         """A kernel to be judged: neither torch's own nor the limit or the floor."""
-        return self.role is Role.GEMV and not self.kernel.startswith("torch.")
+        return self.role is Role.GEMV and not self.kernel.startswith(LIBRARY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +107,33 @@ class Figures:
     """Name of the limit kernel, None if it was not measured."""
     peers: tuple[Row, ...]
     """Other projects' timers, floors included: to be set beside ours, and nowhere else."""
+    suite: tuple[Row, ...] = ()
+    """By timers that only a suite asks for, such as `energy`: each has a place of its own on the page."""
+
+    @cached_property
+    def ceilings(self) -> Ceilings:
+        """What the run measured of its device's bounds."""
+        return ceilings(self.run)
+
+    @property
+    def timers(self) -> tuple[str, ...]:
+        """All that figures are of, the headline's first; other projects' and the selfcheck's are not among them."""
+        return tuple(dict.fromkeys(way.timer for way in (*self.ways, *(row.way for row in self.suite))))
+
+    @cached_property
+    def gemv(self) -> Figures:
+        """The same run as if it held products with one vector alone; all of it where it has none of them."""
+        kept = tuple(p for p in self.problems if p.n == 1)
+        if not kept or kept == self.problems:
+            return self
+        rows = tuple(r for r in self.rows if r.problem.n == 1)
+        kernels = tuple(k for k in self.kernels if any(r.kernel == k for r in rows))
+        return replace(self, rows=rows, problems=kept, kernels=kernels)
+
+    @cached_property
+    def dtypes(self) -> tuple[str, ...]:
+        """Of the problems, in order of appearance."""
+        return tuple(dict.fromkeys(p.dtype for p in self.problems))
 
     @property
     def charted(self) -> tuple[Way, ...]:
@@ -127,14 +159,34 @@ class Figures:
         kept = tuple(ways)
         return replace(self, rows=tuple(r for r in self.rows if r.way in kept), ways=kept)
 
+    def of_dtype(self, dtype: str) -> Figures:
+        """The same run as if it held problems of one dtype alone."""
+        kept = tuple(p for p in self.problems if p.dtype == dtype)
+        return replace(self, rows=tuple(r for r in self.rows if r.problem.dtype == dtype), problems=kept)
+
     def passed(self, way: Way) -> tuple[Row, ...]:
         """Rows with figures by one way of timing, without the floor, by problem, then kernel."""
-        found = [r for r in self.rows if r.way == way and r.summary is not None and r.role is not Role.FLOOR]
-        return tuple(sorted(found, key=lambda r: (self.problems.index(r.problem), self.kernels.index(r.kernel))))
+        return self._passed.get(way, ())
 
     def find(self, kernel: str, problem: Problem, way: Way) -> Row | None:
         """The row of one case, None if it is not in the run."""
-        return next((r for r in self.rows if (r.kernel, r.problem, r.way) == (kernel, problem, way)), None)
+        return self._by_case.get((kernel, problem, way))
+
+    @cached_property
+    def _by_case(self) -> dict[tuple[str, Problem, Way], Row]:
+        return {(r.kernel, r.problem, r.way): r for r in reversed((*self.rows, *self.suite))}
+
+    @cached_property
+    def _passed(self) -> dict[Way, tuple[Row, ...]]:
+        """A run can hold thousands of cases, so they are put in order once."""
+        places = {problem: place for place, problem in enumerate(self.problems)}
+        kernels = {kernel: place for place, kernel in enumerate(self.kernels)}
+        found: dict[Way, list[Row]] = {}
+        for r in self.rows:
+            if r.summary is not None and r.role is not Role.FLOOR:
+                found.setdefault(r.way, []).append(r)
+        order = {way: sorted(rows, key=lambda r: (places[r.problem], kernels[r.kernel])) for way, rows in found.items()}
+        return {way: tuple(rows) for way, rows in order.items()}
 
 
 def figures(run: Run) -> Figures:
@@ -154,6 +206,7 @@ def figures(run: Run) -> Figures:
         floors={r.way: r.summary for r in rows if r.role is Role.FLOOR and r.summary is not None},
         limit=next((r.kernel for r in rows if r.role is Role.LIMIT), None),
         peers=_rows_for(Purpose.PEER, run, by_case, limits),
+        suite=_rows_for(Purpose.SUITE, run, by_case, limits),
     )
 
 

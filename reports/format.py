@@ -156,6 +156,21 @@ def gb_per_s(value: float) -> str:
     return f"{gb_per_s_figure(value)}{NBSP}GB/s"
 
 
+def tflop_per_s_figure(flop_per_s: float) -> str:
+    """FLOP a second in TFLOP/s (10¹² a second) without its unit."""
+    return significant(flop_per_s / 1e12, 3)
+
+
+def tflop_per_s(flop_per_s: float) -> str:
+    """FLOP a second: `650 TFLOP/s`."""
+    return f"{tflop_per_s_figure(flop_per_s)}{NBSP}TFLOP/s"
+
+
+def millijoules_figure(value: float) -> str:
+    """An energy in mJ without its unit."""
+    return significant(value, 3)
+
+
 def data_bytes(value: float) -> str:
     """An amount of memory in the largest binary unit that leaves at least 1: `60 MiB`."""
     unit = "B"

@@ -108,8 +108,11 @@ def plot(rows: Sequence[dict[str, Any]]) -> alt.Chart:
 
 
 def finish(chart: alt.LayerChart | alt.FacetChart | alt.Chart) -> dict[str, Any]:
-    """The plot's specification without the address of its schema, which nothing must fetch."""
-    spec: dict[str, Any] = chart.to_dict()
+    """The plot's specification without the address of its schema, which nothing must fetch.
+
+    Not held against that schema: it takes seconds for a page's hundreds of marks, and tests draw every chart.
+    """
+    spec: dict[str, Any] = chart.to_dict(validate=False)
     spec.pop("$schema", None)
     spec.pop("config", None)  # the page's own
     return spec
@@ -170,4 +173,5 @@ def page_config() -> dict[str, Any]:
         "axis": {**words, "labelColor": INK, "titleColor": QUIET, "tickColor": GRID, "domainColor": GRID}
         | {"titlePadding": 10, "ticks": False, "labelPadding": 6},
         "text": {"font": font, "fill": INK},
+        "legend": {"layout": {"top": {"direction": "vertical", "anchor": "start"}}},
     }

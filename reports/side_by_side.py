@@ -41,8 +41,7 @@ class SideBySide:
 def side_by_side(f: Figures) -> SideBySide | None:
     """Every timer's medians beside each other; None where there is one timer."""
     rows, shown = index(f), ways(f)
-    timed = {r.problem for r in rows.values() if r.way in shown and r.summary is not None}
-    problems = [p for p in ordered_problems(f) if p in timed]
+    problems = timed_problems(f, rows)
     if not problems or (len(shown) < 2 and not f.peers):
         return None
     first, *others = problems
@@ -52,6 +51,17 @@ def side_by_side(f: Figures) -> SideBySide | None:
         first=_table(f, rows, first),
         others=tuple(_table(f, rows, problem) for problem in others),
     )
+
+
+def timed_problems(f: Figures, rows: Rows) -> tuple[Problem, ...]:
+    """Those with figures by two timers or more; where no problem has so many, by any."""
+    shown = ways(f)
+    timed: dict[Problem, set[Way]] = {}
+    for row in rows.values():
+        if row.way in shown and row.summary is not None and row.role is not Role.FLOOR:
+            timed.setdefault(row.problem, set()).add(row.way)
+    least = 2 if any(len(found) > 1 for found in timed.values()) else 1
+    return tuple(p for p in ordered_problems(f) if len(timed.get(p, ())) >= least)
 
 
 def index(f: Figures) -> Rows:

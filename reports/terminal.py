@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,7 +11,9 @@ from rich.text import Text
 from harness.model import Problem, Run, Word
 from reports import format as fmt
 from reports.cautions import Level, cautions, is_wide
-from reports.figures import BASELINE, Figures, Row, figures
+from reports.figures import BASELINE, Figures, Row, Way, figures
+from reports.roofline.points import is_roofline, weights
+from reports.roofline.terminal import roofline_sections
 from reports.selfcheck import failed_elsewhere
 from reports.takeaway import floor_note, side, takeaway
 from reports.terminal_sections import sections
@@ -20,6 +22,12 @@ LONGEST_NAME = 20
 """Of a kernel, in characters; a longer one takes more lines."""
 
 HEADS = f"Median in µs, ± half its 95 % interval; GB/s; × {BASELINE} by the same timer."
+
+MOST_PROBLEMS = 60
+"""With a table each; the page has them all."""
+
+FEW_PROBLEMS = 12
+"""That many of a roofline run have a table each beside its own."""
 
 MOST_DETAILS = 3
 """Lines below a warning; the page has them all."""
@@ -36,12 +44,25 @@ def summary_table(run: Run) -> RenderableType:
     f = figures(run)
     if not f.problems:
         return Group(*_warnings(f), Text(), Text(takeaway(f)))
-    parts: list[RenderableType] = [Text(HEADS, style="dim")]
-    for problem in f.problems:
+    gemv, shown = f.gemv, _shown(f)
+    parts: list[RenderableType] = [*roofline_sections(f), Text()] if is_roofline(f) else []
+    parts += [Text(HEADS, style="dim")] if shown else []
+    for problem in shown:
         parts += [Text(f"\n{fmt.problem(problem)}", style="bold"), _table(f, problem)]
-    closing = [line for line in (takeaway(f), floor_note(f)) if line]
-    parts += [*_left_out(f), *sections(f)]
+    closing = [line for line in (takeaway(gemv), floor_note(gemv)) if line]
+    parts += [*_left_out(f, shown), *sections(gemv)]
     return Group(*parts, Text(), *_warnings(f), Text(), *(Text(line) for line in closing))
+
+
+def _shown(f: Figures) -> tuple[Problem, ...]:
+    """Problems that get a table each: of many in a roofline run those timed in several ways, and never too many."""
+    if not is_roofline(f) or len(f.problems) <= FEW_PROBLEMS:
+        return f.problems[:MOST_PROBLEMS]
+    ways: dict[Problem, set[Way]] = {}
+    for row in f.gemv.rows:
+        ways.setdefault(row.problem, set()).add(row.way)
+    told = weights(f)
+    return tuple(p for p in f.gemv.problems if len(ways[p]) > 1 and (p.m, p.k) not in told)[:MOST_PROBLEMS]
 
 
 def _table(f: Figures, problem: Problem) -> Table:
@@ -59,8 +80,10 @@ def _table(f: Figures, problem: Problem) -> Table:
     return table
 
 
-def _left_out(f: Figures) -> Iterator[Text]:
-    """Where the figures of the other timers are."""
+def _left_out(f: Figures, shown: Sequence[Problem]) -> Iterator[Text]:
+    """Where the figures of the other problems and timers are."""
+    if len(shown) < len(f.problems):
+        yield Text(f"\nThe page has the figures of all {fmt.count(len(f.problems), 'problem')}.", style="dim")
     if f.folded:
         timers = fmt.listing([fmt.name(timer) for timer in dict.fromkeys(way.timer for way in f.folded)])
         yield Text(f"\nTimed by {timers} too: the page has those figures.", style="dim")

@@ -14,7 +14,7 @@ from harness.words import significant
 from reports import format as fmt
 from reports import selfcheck as checks
 from reports import side_by_side as beside
-from reports.device_kernels import of, rows_of
+from reports.device_kernels import duration, of, rows_of
 from reports.device_kernels import takeaway as kernels_takeaway
 from reports.figures import BASELINE, Figures, Row
 
@@ -44,14 +44,15 @@ def _timers(f: Figures) -> Iterator[RenderableType]:
     shown.add_column("problem", overflow="fold", min_width=10)
     for way in ways:
         shown.add_column(Text(fmt.name(way.timer)), justify="right", min_width=6, overflow="fold")
-    for problem in f.problems:
+    problems = [p for p in f.problems if p in beside.timed_problems(f, rows)]
+    for problem in problems:
         shown.add_row(Text(fmt.problem(problem)), *(_median(rows.get((BASELINE, problem, way))) for way in ways))
     seconds = [beside.seconds_a_case(f, way.timer) for way in ways]
     if any(each is not None for each in seconds):
         spent = [fmt.NONE if each is None else significant(each, 3) for each in seconds]
         shown.add_row(Text("s a case", style="dim"), *(Text(each, style="dim") for each in spent))
     yield shown
-    missing = [row for way in ways for p in f.problems if (row := rows.get((BASELINE, p, way))) and not row.summary]
+    missing = [row for way in ways for p in problems if (row := rows.get((BASELINE, p, way))) and not row.summary]
     for line in dict.fromkeys(f"{row.way.timer}: {row.verdict.reason or 'no samples'}" for row in missing):
         yield Text(f"  {fmt.line(line)}", style="dim")
     yield Text("Timers measure different things, so no ratio is taken between them.", style="dim")
@@ -80,8 +81,8 @@ def _device_kernels(f: Figures) -> Iterator[RenderableType]:
     for row in rows:
         for each in of(row):
             name = fmt.name(short_name(each.name))
-            duration = fmt.microseconds_figure(each.duration_ns)
-            cells = (fmt.problem(row.problem), name, fmt.extents(each.grid), fmt.extents(each.block), duration)
+            shape = (fmt.extents(each.grid), fmt.extents(each.block))
+            cells = (fmt.problem(row.problem), name, *shape, duration(each))
             shown.add_row(*(Text(cell) for cell in cells))
     yield shown
 

@@ -16,6 +16,7 @@ from reports.device_kernels import DeviceKernels, device_kernels_view
 from reports.facts import BuildView, build_views, command, device_name, environment_tables, method
 from reports.figures import Figures, figures
 from reports.launch_rate import LaunchRate, launch_rate
+from reports.roofline.view import Roofline, roofline_view
 from reports.selfcheck import Selfcheck, failed_elsewhere, failures, selfcheck_view
 from reports.side_by_side import SideBySide, side_by_side
 from reports.tables import Table
@@ -36,6 +37,18 @@ class Cases:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CaseGroup:
+    """The full tables of the problems of one dtype."""
+
+    title: str
+    """The dtype with its number of problems; "" where the run has one dtype."""
+    first: int
+    """Place of its first problem among all, from 1."""
+    cases: tuple[Cases, ...]
+    folded: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class View:
     """The content of a run's page."""
 
@@ -51,8 +64,10 @@ class View:
     """What the timers themselves cost; "" where it was not measured or matters to no figure."""
     kernels: tuple[tuple[str, str], ...]
     """(name, design in a line)."""
-    cases: tuple[Cases, ...]
-    """The full table, one a problem."""
+    case_groups: tuple[CaseGroup, ...]
+    """The full tables, one a problem, by dtype."""
+    roofline: Roofline | None
+    """None where the run has neither several tokens nor a suite's own timers."""
     choices: tuple[Table, ...]
     """What a kernel that picks among others picked, one such kernel a table; empty where there is none."""
     launch_rate: LaunchRate | None
@@ -67,6 +82,11 @@ class View:
     files: tuple[tuple[str, str], ...]
     """(path within the run, size)."""
 
+    @property
+    def cases(self) -> tuple[Cases, ...]:
+        """The full tables of all dtypes."""
+        return tuple(each for group in self.case_groups for each in group.cases)
+
 
 def view(run: Run, files: Sequence[tuple[str, int]] = ()) -> View:
     """What the page of `run` says.
@@ -76,19 +96,21 @@ def view(run: Run, files: Sequence[tuple[str, int]] = ()) -> View:
         files: (path, bytes) of the run's files.
     """
     f = figures(run)
+    gemv = f.gemv
     return View(
         figures=f,
-        title=f"SGEMV on {device_name(run)}",
+        title=f"{'GEMM and GEMV' if gemv is not f else 'SGEMV'} on {device_name(run)}",
         lede=lede(f),
         cautions=all_cautions(f),
-        takeaway=takeaway(f),
-        limit_takeaway=limit_takeaway(f),
-        floor_note=floor_note(f),
+        takeaway=takeaway(gemv),
+        limit_takeaway=limit_takeaway(gemv),
+        floor_note=floor_note(gemv),
         kernels=tuple((k, fmt.line(run.kernels.get(k, "no summary recorded"))) for k in f.kernels),
-        cases=tuple(_cases(f, p) for p in f.problems),
-        choices=choice_tables(f),
-        launch_rate=launch_rate(f),
-        side_by_side=side_by_side(f),
+        case_groups=_case_groups(gemv),
+        roofline=roofline_view(f),
+        choices=choice_tables(gemv),
+        launch_rate=launch_rate(gemv),
+        side_by_side=side_by_side(gemv),
         selfcheck=selfcheck_view(f),
         device_kernels=device_kernels_view(f),
         device=device_tables(f),
@@ -106,6 +128,19 @@ def all_cautions(f: Figures) -> tuple[Caution, ...]:
     return tuple(sorted((*cautions(f), *failed_elsewhere(f), *failures(f)), key=lambda c: order.index(c.level)))
 
 
+def _case_groups(f: Figures) -> tuple[CaseGroup, ...]:
+    """By dtype; the first is shown at once."""
+    groups: list[CaseGroup] = []
+    first = 1
+    for dtype in f.dtypes:
+        own = f.of_dtype(dtype)
+        cases = tuple(_cases(own, problem) for problem in own.problems)
+        title = f"{fmt.name(dtype)}: {fmt.count(len(cases), 'problem')}" if len(f.dtypes) > 1 else ""
+        groups.append(CaseGroup(title=title, first=first, cases=cases, folded=bool(groups)))
+        first += len(cases)
+    return tuple(groups)
+
+
 def _cases(f: Figures, problem: Problem) -> Cases:
     led = case_table(f.by(f.leading), problem)
     folded = case_table(f.by(f.folded), problem) if f.folded else None
@@ -119,7 +154,7 @@ def lede(f: Figures) -> str:
     run, env = f.run, f.run.environment
     software = [f"{what} {env.get(key)}" for what, key in _SOFTWARE if env.get(key) is not None]
     where = device_name(run) + (f" ({fmt.line(', '.join(software))})" if software else "")
-    timed = fmt.listing([_timed(f, timer) for timer in dict.fromkeys(way.timer for way in f.ways)])
+    timed = fmt.listing([_timed(f, timer) for timer in f.timers])
     what = f"{fmt.count(len(f.kernels), 'kernel')} on {fmt.count(len(f.problems), 'problem')}"
     return (
         f"{where}: {what}, timed by {timed or 'nothing'}, {fmt.count(run.options.trials, 'trial')} each, on "
@@ -129,8 +164,9 @@ def lede(f: Figures) -> str:
 
 def _timed(f: Figures, timer: str) -> str:
     """A timer with its states of the cache, and its trials where the others had more."""
-    said = " and ".join(way.cache for way in f.ways if way.timer == timer)
-    trials = max((len(row.measurement.trials) for row in f.rows if row.way.timer == timer), default=0)
+    own = [row for row in (*f.rows, *f.suite) if row.way.timer == timer]
+    said = " and ".join(sorted({row.way.cache for row in own}))
+    trials = max((len(row.measurement.trials) for row in own), default=0)
     fewer = f", {fmt.count(trials, 'trial')}" if trials < f.run.options.trials else ""
     return f"{fmt.name(timer)} ({said}{fewer})"
 

@@ -26,8 +26,8 @@ def kernels() -> dict[str, Kernel]:
     planted = (
         replace(right, name="picks", choose=pick),
         replace(right, name="picks_nothing", choose=fail),
-        replace(right, name="plain", by_name_only=True),
-        replace(in_double, name="double", by_name_only=True),
+        replace(right, name="plain", by_name_only=True, candidate=True),
+        replace(in_double, name="double", by_name_only=True, candidate=True),
     )
     return {kernel.name: kernel for kernel in planted}
 

@@ -80,6 +80,20 @@ def test_another_layout_is_another_problem(shapes: list[str], wanted: list[Case]
     shown.check(VIEWS)
 
 
+BATCHED = [
+    Case(kernel="a", role=Role.GEMV, problem=problem, timer="graph", cache=Cache.COLD)
+    for problem in (Problem(m=64, k=64), Problem(m=64, k=64, n=4), Problem(m=64, k=64, n=4, dtype="float16"))
+]
+
+
+@pytest.mark.parametrize(
+    ("shape", "place"), [("64x64", 0), ("64x64x1:float32", 0), ("64x64x4", 1), ("64x64x4:float16", 2)]
+)
+def test_other_tokens_or_another_dtype_are_another_problem(shape: str, place: int) -> None:
+    """None stands for all of them."""
+    assert [each for each in BATCHED if asked("--shape", shape).wants(each)] == [BATCHED[place]]
+
+
 def test_a_layout_that_no_case_has() -> None:
     """Though there are cases of its sizes."""
     with pytest.raises(CommandError, match="--shape 64x64:first=2: none of the 4 cases in these runs"):

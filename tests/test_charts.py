@@ -4,19 +4,48 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from reports.charts import charts
 from reports.figures import figures
 from reports.marks import kernel_marks
+from tests.sample_roofline import roofline_run
 from tests.sample_run import HOSTILE, cpu_run, empty_run, gpu_run, one_trial_run
 
 
 def test_every_chart_has_its_numbers() -> None:
-    """A chart with panels has tables with rows."""
-    f = figures(gpu_run())
-    assert {chart.section for chart in charts()} == {"speed", "limit", "trials", "launches", "device"}
+    """A chart with panels has tables with rows; every chart has panels in one of two runs."""
+    plain, batch = figures(gpu_run()), figures(roofline_run(weights=((4096, 4096),), tokens=(1, 8, 512)))
+    of_plain, of_batch = ({chart.section for chart in charts() if chart.spec(f)} for f in (plain, batch))
+    assert of_plain == {"speed", "limit", "trials", "launches", "device"}
+    assert of_batch >= {"roofline", "latency", "energy", "speed"}
     for chart in charts():
+        f = plain if chart.spec(plain) else batch
         assert chart.spec(f)
         assert any(t.rows for t in chart.table(f))
+
+
+def test_dtypes_have_panels_of_their_own() -> None:
+    """Of several dtypes the first is shown at once; products with several tokens are in no panel of these."""
+    speed = next(c for c in charts() if c.section == "speed")
+    panels = speed.spec(figures(roofline_run(weights=((4096, 4096),), tokens=(1, 2))))
+    assert [p.title for p in panels if not p.folded] == ["graph/cold, float32", "sync/cold, float32"]
+    assert {p.title for p in panels if p.folded} >= {"graph/cold, float16", "graph/cold, bfloat16"}
+    assert "4096×4096×2" not in json.dumps([p.spec for p in panels], ensure_ascii=False)
+
+
+def test_roofline_points_and_roofs() -> None:
+    """4096×4096 in float16 at T = 1: 33.55 MFLOP over 33.57 MB; the roof bends at the ridge."""
+    chart = next(c for c in charts() if c.section == "roofline")
+    panel = chart.spec(figures(roofline_run(weights=((4096, 4096),), tokens=(1, 512), dtypes=("float16",))))[0]
+    lines, marks, _ = panel.spec["layer"]
+    point = next(e for e in marks["data"]["values"] if e["case"].startswith("hgemv-4096x4096"))
+    assert point["ai"] == pytest.approx(0.9995, abs=1e-4)
+    assert point["rate"] == pytest.approx(33.554e6 / 9.825e-6 / 1e12, rel=0.01)
+    roof = [e for e in lines["data"]["values"] if e["dtype"] == "float16"]
+    assert [e["rate"] for e in roof] == sorted(e["rate"] for e in roof)
+    assert roof[1]["ai"] == pytest.approx(650e12 / 4.394e12, rel=0.01)
+    assert roof[1]["rate"] == roof[2]["rate"]
 
 
 def test_left_out_where_there_is_nothing() -> None:

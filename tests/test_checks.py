@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.answers import Unknown
-from harness.cases import FLOOR_PROBLEM, cases_for, stage_of
+from harness.cases import FLOOR_PROBLEM, Grid, cases_for, stage_of
 from harness.device import GpuStatus, Usability
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Kernel, Measurement, Problem, Role, TrialResult, Verdict, Word
@@ -92,7 +92,7 @@ def selection(**chosen: object) -> Selection:
     names = ("ref", "trials", "max_time", "store", "path_file", "device", "layout", "row_stride", "first_element")
     left_out = dict.fromkeys(names)
     flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants", "regimes"), False)
-    lists = {name: [] for name in ("kernel", "shape", "timer", "cache")}
+    lists = {name: [] for name in ("suite", "kernel", "shape", "dtype", "timer", "cache", "file_or_dir")}
     option = SimpleNamespace(**{**left_out, **flags, **lists, **chosen})
     return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]
 
@@ -115,7 +115,7 @@ def test_a_bench_never_measures_what_only_checks(chosen: dict[str, object]) -> N
     found = selection(**chosen)
     assert found.timers == wanted
     assert not found.options.selfcheck
-    assert {case.timer for case in found.cases([Problem(m=8, k=8)])} == set(wanted)
+    assert {case.timer for case in found.cases()["sgemv"]} == set(wanted)
 
 
 def test_a_selfcheck_measures_what_it_holds_against_each_other() -> None:
@@ -132,7 +132,7 @@ def test_every_check_finds_its_timers() -> None:
     passed = Verdict(word=Word.PASSED)
     measurements = [
         Measurement(case=case, trials=(TrialResult(trial=0, verdict=passed, samples_ns=(1000.0,)),))
-        for case in selection(selfcheck=True).cases([Problem(m=8, k=8)])
+        for case in selection(selfcheck=True, shape=["8x8"]).cases()["sgemv"]
     ]
     found = selfcheck(measurements)
     assert {check.name for check in found} == {kind.name for kind in CHECKS}
@@ -188,11 +188,11 @@ KERNELS = [
     Kernel(name=name, role=role, summary="", bind=lambda _: lambda: None, devices=("cuda",))
     for name, role in ROLES.items()
 ]
-PROBLEMS = [Problem(m=64, k=64), Problem(m=8, k=8)]
+PROBLEMS = (Problem(m=64, k=64), Problem(m=8, k=8))
 
 
 def cases(*names: str, caches: tuple[Cache, ...] = (COLD, HOT), device_type: str = "cuda") -> list[Case]:
-    return cases_for(KERNELS, PROBLEMS, names or list(timers()), caches, device_type)
+    return cases_for(KERNELS, [Grid(problems=PROBLEMS, timers=names or None, caches=caches)], device_type)
 
 
 def told(found: list[Case]) -> list[tuple[str, str, str, str]]:
@@ -237,7 +237,7 @@ def test_the_crews_follow_each_other() -> None:
     stages = [stage_of(timers()[case.timer]) for case in cases()]
     runs = [stage for i, stage in enumerate(stages) if i == 0 or stage != stages[i - 1]]
     assert len(set(runs)) == len(runs), "a crew is gone back to"
-    fresh = [(Crew.FRESH, name) for name in ("profiler", "graph-two-streams", "do_bench", "nvbench")]
+    fresh = [(Crew.FRESH, name) for name in ("profiler", "graph-two-streams", "energy", "do_bench", "nvbench")]
     assert runs == [(Crew.EVERY, ""), (Crew.LAST_ONE, ""), *fresh]
 
 
@@ -257,7 +257,7 @@ def test_roles_are_respected() -> None:
     assert {case.kernel for case in cases("event-pair")} == {"empty"}
     assert {case.problem for case in cases("event-pair")} == {FLOOR_PROBLEM}
     without_floor = [kernel for kernel in KERNELS if kernel.role is not Role.FLOOR]
-    assert cases_for(without_floor, PROBLEMS, ["event-pair"], [COLD], "cuda") == []
+    assert cases_for(without_floor, [Grid(problems=PROBLEMS, timers=("event-pair",))], "cuda") == []
 
 
 @pytest.mark.parametrize("name", [*OF_CHECKS, *OF_PEERS])

@@ -70,6 +70,7 @@ def test_a_run_keeps_it(folder: Path) -> None:
     verify(folder)
     kept = load(folder)
     assert kept.picked_among == ("plain", "double")
+    assert kept.candidates == dict.fromkeys(("picks", "picks_nothing"), ("plain", "double"))
     first, *_, last = (m for m in kept.measurements if m.case.kernel == "picks")
     assert [(t.variant, t.variant_reason) for t in first.trials] == [("plain", "4 rows")] * 2
     assert [(t.variant, t.variant_reason) for t in last.trials] == [("double", "16 rows")] * 2
@@ -89,8 +90,8 @@ def test_an_older_record_has_none(folder: Path) -> None:
     trial = {"trial": 0, "verdict": {"word": "passed"}, "variant": "float4"}
     assert TrialResult.from_dict(trial).variant_reason is None
     old = json.loads((folder / "run.json").read_text())
-    del old["picked_among"]
-    assert Run.from_dict(old).picked_among == ()
+    del old["picked_among"], old["candidates"]
+    assert (Run.from_dict(old).picked_among, Run.from_dict(old).candidates) == ((), {})
 
 
 def chose(of: Case, kernel: str, reason: str) -> Measurement:

@@ -110,13 +110,28 @@ def test_variants_and_kernels_that_cannot(tmp_path: Path, capsys: pytest.Capture
     wanted = [option for name in ("read", "sgemv_k16_f32", "sgemv_cpu_f32") for option in ("--kernel", name)]
     assert run(*wanted, "--shape", "64x64", "--ncu", tool) == 0
     profiled_names = [arguments[arguments.index("--kernel") + 1] for arguments in calls(tmp_path)]
-    variants = [each.name for each in registry.kernels()["read"].variants if "cuda" in each.devices]
+    variants = [each.name for each in registry.kernels()["read"].ways("cuda", Problem(m=64, k=64))]
     assert profiled_names == variants
     assert len(variants) > 1
     shown = capsys.readouterr().out
     assert "sgemv_cpu_f32 on 64x64: not profiled: runs on cpu, wanted cuda" in shown
     assert "sgemv_k16_f32 on 64x64: not profiled: " in shown
     assert run("--kernel", "sgemv_cpu_f32", "--ncu", tool) == 2
+
+
+@pytest.mark.usefixtures("gpu")
+def test_other_dtypes_and_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is not made for a dtype says so where it was named, and is not asked for where nothing was."""
+    tool = fake(tmp_path, {"log": log(CUBLAS), "stdout": WELL})
+    named = ["--kernel", "torch.matmul", "--kernel", "sgemv_k16_f32"]
+    assert run(*named, "--shape", "64x48x2:float16", "--ncu", tool) == 0
+    shown = capsys.readouterr().out
+    assert "sgemv_k16_f32 on 64x48x2:float16: not profiled: computes float32, wanted float16" in shown
+    assert "64x48x2:float16: 6.592 kB at least" in shown  # (64·48 + 48·2 + 64·2)·2
+    (arguments,) = calls(tmp_path)
+    assert arguments[arguments.index("--shape") + 1] == "64x48x2:float16"
+    assert run("--shape", "64x48x2:float16", "--ncu", tool) == 0
+    assert "sgemv" not in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("gpu")
@@ -141,8 +156,8 @@ def test_without_permission_it_says_so_once(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--kernel", "nope"), "--kernel: found 'nope', wanted one of: torch.matmul, torch.mv, "),
-        (("--shape", "12"), "--shape: found '12', wanted MxK with two whole numbers from 1 on, such as 1024x128"),
+        (("--kernel", "nope"), "--kernel: found 'nope', wanted one of: torch.matmul, F.linear, "),
+        (("--shape", "12"), "--shape: found '12', wanted MxK or MxKxN with whole numbers from 1 on, such as 1024x128"),
         (("--csv", "/no/such/folder/x.csv"), "--csv: found '/no/such/folder/x.csv', wanted a file in a folder that "),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -64,6 +65,19 @@ def test_a_case_of_several_trials(capsys: pytest.CaptureFixture[str]) -> None:
     line = said(passed(2000.0, 2200.0, 2000.0), capsys)
     assert re.match(r" +1/9 ✓ +64x128  async +cold  mine ", line)
     assert re.search(r" 2\.065 µs  spread 10\.0 %  0:00 left$", line)
+
+
+@pytest.mark.usefixtures("clock")
+def test_problems_with_long_names_keep_the_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of tokens and a dtype; the names of timers stand below each other."""
+    shown = Progress(SimpleNamespace(pluginmanager=SimpleNamespace(getplugin=lambda _: None)), total=2, width=22)  # type: ignore[arg-type]
+    long = Problem(m=4096, k=4096, n=16, dtype="bfloat16")
+    for problem in (long, CASE.problem):
+        shown.measured(replace(passed(2000.0), case=replace(CASE, problem=problem)))
+    shown.close()
+    lines = capsys.readouterr().out.splitlines()
+    assert "4096x4096x16:bfloat16  async" in lines[0]
+    assert lines[0].index("async") == lines[1].index("async")
 
 
 @pytest.mark.usefixtures("clock")

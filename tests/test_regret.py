@@ -96,6 +96,14 @@ def test_what_a_variant_lacks_is_said() -> None:
     }
 
 
+def test_each_rule_has_candidates_of_its_own() -> None:
+    """Another kernel's, of another dtype, are neither missed nor counted; older runs name those of all rules alone."""
+    found = planted(picked_among=("half_tiles", *AMONG), candidates={"sgemv": AMONG, "hgemv": ("half_tiles",)})
+    assert [variant.kernel for variant in only(regrets(found)).variants] == list(AMONG)
+    older = planted(picked_among=("half_tiles", *AMONG))
+    assert [variant.kernel for variant in only(regrets(older)).variants] == ["half_tiles", *AMONG]
+
+
 def test_a_case_without_figures_of_its_own_is_said() -> None:
     """The others still have a regret."""
     silent = measured(case("sgemv", m=256), NS)

@@ -536,8 +536,11 @@ BENCH = ("nox", "-s", "bench", "--")
         ((*BENCH, "--regimes"), "suites --regimes --device=cuda:0", ""),
         (("nox", "-s", "tune", "--", "--trials=9", "--shape=8x8"),
          "suites --shape=8x8 --timer=graph --cache=cold --trials=9 --variants --device=cuda:0", ""),
+        (("nox", "-s", "roofline", "--", "--dtype", "float16", "--dtype=int8"),
+         "suites --suite=roofline --dtype=float16 --dtype=int8 --device=cuda:0", ""),
     ],
-    ids=["all", "selfcheck", "one timer", "peers", "pytest", "hostile", "a view", "files", "regimes", "tune"],
+    ids=["all", "selfcheck", "one timer", "peers", "pytest", "hostile", "a view", "files", "regimes", "tune",
+         "roofline"],
 )  # fmt: skip
 def test_only_options_that_say_what_is_measured_are_taken(
     words: tuple[str, ...], arguments: str, left_out: str

@@ -38,7 +38,7 @@ class Chart:
     """A chart with its numbers."""
 
     section: str
-    """Of the page: `speed`, `limit`, `trials`, `launches` or `device`."""
+    """Of the page: `speed`, `limit`, `roofline`, `latency`, `energy`, `trials`, `launches` or `device`."""
     title: str
     """What it shows, with units."""
     explanation: str
@@ -47,6 +47,8 @@ class Chart:
     """Its panels; none: the run has nothing to show, and the chart is left out."""
     table: Callable[[Figures], list[Table]]
     """The same numbers."""
+    others: str = "The same by"
+    """Before the titles of the folded panels."""
 
 
 def charts() -> tuple[Chart, ...]:

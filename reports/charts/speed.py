@@ -69,18 +69,22 @@ def limit_panels(f: Figures) -> list[Panel]:
 
 
 def _panels(f: Figures, pick: Pick, said: Callable[[Interval], str], axis: Axis, what: str) -> list[Panel]:
-    marks = kernel_marks(f)
+    """A panel a way of timing and dtype; of several dtypes the first is shown at once."""
+    marks, every = kernel_marks(f), f.gemv
     panels = []
-    for way in f.charted:
-        rows = _rows(f, way, pick, said, what)
-        if rows:
-            shapes = fmt.count(len({row["problem"] for row in rows}), "problem")
-            kernels = fmt.count(len({row["kernel"] for row in rows}), "kernel")
-            description = f"{axis.title}, timed by {way.label}: {kernels} on {shapes}, with 95 % intervals."
-            spec = dots(rows, marks, axis)
-            shown = tuple(dict.fromkeys(row["kernel"] for row in rows))
-            looks = {"wide": way == f.headline and not f.folded, "folded": way in f.folded}
-            panels.append(Panel(title=way.label, description=description, spec=spec, kernels=shown, **looks))
+    for way in every.charted:
+        for dtype in every.dtypes:
+            rows = _rows(every.of_dtype(dtype), way, pick, said, what)
+            if rows:
+                shapes = fmt.count(len({row["problem"] for row in rows}), "problem")
+                kernels = fmt.count(len({row["kernel"] for row in rows}), "kernel")
+                title = way.label if len(every.dtypes) == 1 else f"{way.label}, {fmt.name(dtype)}"
+                description = f"{axis.title}, timed by {title}: {kernels} on {shapes}, with 95 % intervals."
+                shown = tuple(dict.fromkeys(row["kernel"] for row in rows))
+                folded = way in every.folded or dtype != every.dtypes[0]
+                looks = {"wide": way == every.headline and not every.folded and not folded, "folded": folded}
+                spec = dots(rows, marks, axis)
+                panels.append(Panel(title=title, description=description, spec=spec, kernels=shown, **looks))
     return panels
 
 
@@ -96,9 +100,9 @@ def limit_tables(f: Figures) -> list[Table]:
 
 def _tables(f: Figures, pick: Pick, figure: Callable[[float], str], what: str, unit: str) -> list[Table]:
     found = []
-    for way in f.charted:
+    for way in f.gemv.charted:
         rows: list[list[Cell | str]] = []
-        for row in f.passed(way):
+        for row in f.gemv.passed(way):
             ratio = pick(row)
             if ratio is not None:
                 known = ratio.low is not None and ratio.high is not None

@@ -42,14 +42,16 @@ def panels(f: Figures) -> list[Panel]:
         reference=0,
     )
     found = []
-    for way in f.charted:
-        rows = [entry for row in f.passed(way) for entry in _entries(row)]
-        if rows:
-            description = f"Deviation of each trial's median from its case's, timed by {way.label}: {len(rows)} marks."
-            shown = tuple(dict.fromkeys(row["kernel"] for row in rows))
-            spec = dots(rows, marks, axis)
-            folded = way in f.folded
-            found.append(Panel(title=way.label, description=description, spec=spec, kernels=shown, folded=folded))
+    for way in f.gemv.charted:
+        for dtype in f.gemv.dtypes:
+            rows = [entry for row in f.gemv.of_dtype(dtype).passed(way) for entry in _entries(row)]
+            if rows:
+                title = way.label if len(f.gemv.dtypes) == 1 else f"{way.label}, {fmt.name(dtype)}"
+                description = f"Deviation of each trial's median from its case's, timed by {title}: {len(rows)} marks."
+                shown = tuple(dict.fromkeys(row["kernel"] for row in rows))
+                spec = dots(rows, marks, axis)
+                folded = way in f.gemv.folded or dtype != f.gemv.dtypes[0]
+                found.append(Panel(title=title, description=description, spec=spec, kernels=shown, folded=folded))
     return found
 
 
@@ -69,7 +71,7 @@ def _entries(row: Row) -> list[dict[str, Any]]:
 
 def tables(f: Figures) -> list[Table]:
     """Every trial's median by case."""
-    return [found for way in f.charted if (found := _table(f, way)).rows]
+    return [found for way in f.gemv.charted if (found := _table(f.gemv, way)).rows]
 
 
 def _table(f: Figures, way: Way) -> Table:

@@ -1,0 +1,183 @@
+"""The log-log roofline: measured bandwidth and peaks, one point a case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from harness.ceilings import COMPUTED_IN
+from harness.roofline import intensity_flop_per_byte
+from harness.words import significant
+from reports import format as fmt
+from reports.charts import Chart, Panel
+from reports.figures import Figures, Row
+from reports.marks import GRID, QUIET, SHAPES, finish, kernel_marks, plot
+from reports.roofline.points import flop_per_s, is_roofline, median_ns, of_attainable, points
+from reports.tables import Cell, Table, number, table, text
+
+COLOURS = {
+    "float32": "var(--series-0)", "tf32": "var(--series-5)", "float16": "var(--series-1)",
+    "bfloat16": "var(--series-3)", "int8": "var(--series-2)",
+}  # fmt: skip
+"""By dtype, in every chart where colour tells dtypes apart."""
+
+HEIGHT_PX = 460
+MARGIN = 1.3
+"""By which the lines reach beyond the points."""
+
+
+def colour_by_dtype(dtypes: list[str]) -> alt.Color:
+    """The same colours in every chart; a dtype that is none of ours is grey."""
+    looks = [COLOURS.get(dtype, "var(--limit)") for dtype in dtypes]
+    return alt.Color("dtype:N", scale=alt.Scale(domain=dtypes, range=looks), legend=legend())
+
+
+def shape_by_kernel(f: Figures, kernels: list[str]) -> alt.Shape:
+    """The kernel's shape everywhere on the page."""
+    looks = {fmt.name(kernel): mark.shape for kernel, mark in kernel_marks(f).items()}
+    shapes = [looks.get(kernel, SHAPES[0]) for kernel in kernels]
+    return alt.Shape("kernel:N", scale=alt.Scale(domain=kernels, range=shapes), legend=legend())
+
+
+def legend() -> alt.Legend:
+    """Above the plot, narrow enough for a small screen."""
+    return alt.Legend(title=None, orient="top", labelColor=QUIET, symbolSize=60, columns=3, labelLimit=90)
+
+
+def panels(f: Figures) -> list[Panel]:
+    """One panel with every dtype; none without a roof."""
+    rows = points(f) if is_roofline(f) and f.ceilings.measured else ()
+    if not rows:
+        return []
+    entries = [_entry(f, row) for row in rows]
+    description = (
+        f"Log-log roofline: {fmt.count(len(entries), 'case')} by FLOP a byte and TFLOP/s, under the measured read "
+        "bandwidth and the measured peak of each dtype."
+    )
+    way = f.headline.label if f.headline else ""
+    return [Panel(title=f"Timed by {way}", description=description, spec=_spec(f, entries), wide=True)]
+
+
+def _entry(f: Figures, row: Row) -> dict[str, Any]:
+    attainable = of_attainable(f, row)
+    return {
+        "ai": round(intensity_flop_per_byte(row.problem), 4),
+        "rate": round(flop_per_s(row) / 1e12, 5),
+        "dtype": fmt.name(row.problem.dtype),
+        "kernel": fmt.name(row.kernel),
+        "case": fmt.line(row.measurement.case.id),
+        "time": _time(row),
+        "intensity": f"{significant(intensity_flop_per_byte(row.problem), 3)}{fmt.NBSP}FLOP/byte",
+        "speed": fmt.tflop_per_s(flop_per_s(row)),
+        "of attainable": "unknown" if attainable is None else fmt.percent(attainable),
+    }
+
+
+def _time(row: Row) -> str:
+    if row.summary is None:
+        return "unknown"
+    return f"{fmt.microseconds_pm(row.summary.median_ns)}, trials {fmt.percent(row.summary.spread)} apart"
+
+
+def _spec(f: Figures, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    dtypes = list(dict.fromkeys(entry["dtype"] for entry in entries))
+    kernels = list(dict.fromkeys(entry["kernel"] for entry in entries))
+    left, right = min(e["ai"] for e in entries) / MARGIN, max(e["ai"] for e in entries) * MARGIN
+    roofs = _roofs(f, [dtype for dtype in f.dtypes if dtype not in COMPUTED_IN], left, right)
+    tops = [e["rate"] for e in entries] + [r["rate"] for r in roofs]
+    x = alt.X(
+        "ai:Q",
+        scale=alt.Scale(type="log", domain=[left, right], nice=False),
+        axis=alt.Axis(title="arithmetic intensity, FLOP/byte", gridColor=GRID, format="~g", labelOverlap="greedy"),
+    )
+    y = alt.Y(
+        "rate:Q",
+        scale=alt.Scale(type="log", domain=[min(tops) / MARGIN, max(tops) * MARGIN * 1.3], nice=False),
+        axis=alt.Axis(title="TFLOP/s", gridColor=GRID, format="~g", labelOverlap="greedy", domain=False),
+    )
+    said = [alt.Tooltip(f"{name}:N", title=name) for name in ("case", "time", "intensity", "speed", "of attainable")]
+    marks = (
+        plot(entries)
+        .mark_point(filled=True, size=48, opacity=0.75)
+        .encode(x=x, y=y, color=colour_by_dtype(dtypes), shape=shape_by_kernel(f, kernels))
+        .encode(tooltip=said)
+    )
+    layers: list[Any] = [marks]
+    if roofs:
+        line = plot(roofs).encode(x=x, y=y, color=colour_by_dtype(dtypes), detail="name:N")
+        last = plot(_labels(roofs)).mark_text(align="right", baseline="bottom", dy=-4, fontSize=11)
+        layers = [line.mark_line(strokeWidth=1.6), marks]
+        layers.append(last.encode(x=x, y=y, text="name:N", color=colour_by_dtype(dtypes)))
+    return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
+
+
+def _roofs(f: Figures, dtypes: list[str], left: float, right: float) -> list[dict[str, Any]]:
+    """Up the bandwidth's slope to the ridge, then along the roof; a dtype without a measured peak has none."""
+    found = []
+    for dtype in dtypes:
+        peak, ridge = f.ceilings.peak(dtype), f.ceilings.ridge_flop_per_byte(dtype)
+        if peak is None or peak.per_s is None or ridge is None:
+            continue
+        roof = peak.per_s.estimate / 1e12
+        name = f"{fmt.name(dtype)}: {fmt.tflop_per_s(peak.per_s.estimate)}"
+        places = [left, *([ridge] if left < ridge < right else []), right]
+        found += [
+            {"ai": at, "rate": round(roof * min(1.0, at / ridge), 5), "dtype": fmt.name(dtype), "name": name}
+            for at in places
+        ]
+    return found
+
+
+def _labels(roofs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """At the right end of every roof; roofs that nearly meet share a line of text."""
+    ends = list({roof["name"]: roof for roof in roofs}.values())
+    kept: list[dict[str, Any]] = []
+    for end in sorted(ends, key=lambda roof: -roof["rate"]):
+        if kept and kept[-1]["rate"] / end["rate"] < 1.25:
+            kept[-1] = {**kept[-1], "name": f"{kept[-1]['name']} · {end['name']}"}
+        else:
+            kept.append(end)
+    return kept
+
+
+def tables(f: Figures) -> list[Table]:
+    """The nearest and the farthest of each kernel and dtype; every case is in the tables of the batch."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in points(f):
+        groups.setdefault((row.kernel, row.problem.dtype), []).append(row)
+    lines: list[list[Cell | str]] = []
+    for (kernel, dtype), rows in groups.items():
+        known = [(share, row) for row in rows if (share := of_attainable(f, row)) is not None]
+        ends = [pick(known, key=lambda pair: pair[0]) for pick in (min, max)] if known else []
+        for share, row in dict(ends).items():
+            name = Cell(text=fmt.name(kernel), kernel=kernel)
+            speed, ai = fmt.tflop_per_s_figure(flop_per_s(row)), significant(intensity_flop_per_byte(row.problem), 3)
+            figure = fmt.microseconds_figure(median_ns(row))
+            half = row.summary.median_ns.half_width if row.summary else None
+            around = fmt.NONE if half is None else fmt.percent_figure(half)
+            lines.append(
+                [name, fmt.name(dtype), fmt.problem(row.problem), figure, around, ai, speed, fmt.percent_figure(share)]
+            )
+    heads = [
+        text("kernel"), text("dtype"), text("problem"), number("median", "µs"), number("95 % interval", "± %"),
+        number("intensity", "FLOP/byte"), number("speed", "TFLOP/s"), number("of attainable", "%"),
+    ]  # fmt: skip
+    way = f.headline.label if f.headline else ""
+    found = table(f"Farthest from and nearest to what is attainable, by {way}", heads, lines, group_by=0)
+    return [found] if lines else []
+
+
+CHARTS = (
+    Chart(
+        section="roofline",
+        title="Roofline: every product under the measured ceilings",
+        explanation=(
+            "The slope is the measured read bandwidth, the flat part each dtype's measured matrix peak. A product left "
+            "of the ridge cannot be faster than its bytes allow, right of it than its arithmetic does. Least bytes are "
+            "counted, so what is still in cache can stand above the slope. int8 weights are multiplied as float16."
+        ),
+        spec=panels,
+        table=tables,
+    ),
+)

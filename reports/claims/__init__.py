@@ -1,0 +1,102 @@
+"""Published claims put to the test: one small function each, that reads a run and gives a figure and a word.
+
+A module here holds `CLAIMS`, a tuple of `Claim`. To add a claim, add it to one, or add a module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.stats import Interval
+from harness.words import percent_decimals
+from reports import format as fmt
+from reports.figures import Figures, Row
+
+BOTH = "bench -- --suite sgemv --suite roofline"
+"""The session that measures float32 kernels in every way beside the ceilings."""
+
+
+class Word(StrEnum):
+    """What a run says of a claim."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    CANNOT = "cannot be measured here"
+    """By no run on this device, or not to the precision that the claim needs."""
+    ABSENT = "not in this run"
+    """Its cases were not measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A run's answer."""
+
+    word: Word
+    measured: str
+    """Figures with unit, timer and interval; or why there are none."""
+    rows: tuple[Row, ...] = ()
+    """The cases that it rests on."""
+
+    @property
+    def case_ids(self) -> tuple[str, ...]:
+        """Of `rows`, each once."""
+        return tuple(dict.fromkeys(row.measurement.case.id for row in self.rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One published statement."""
+
+    name: str
+    """Short and unique."""
+    place: int
+    """In the order in which the page tells them."""
+    says: str
+    """The claim."""
+    source: str
+    """The source's own figure, with its device where it names one."""
+    criterion: str
+    """When it counts as confirmed; refuted where the whole interval lies outside."""
+    judge: Callable[[Figures], Judged]
+
+
+def claims() -> tuple[Claim, ...]:
+    """All claims of all modules, in order."""
+    modules = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    found = [claim for name in modules for claim in importlib.import_module(f"{__name__}.{name}").CLAIMS]
+    return tuple(sorted(found, key=lambda claim: claim.place))
+
+
+def absent(what: str, session: str) -> Judged:
+    """The run lacks `what`, which `nox -s {session}` measures."""
+    return Judged(word=Word.ABSENT, measured=f"needs {what}: nox -s {session}")
+
+
+def within(value: Interval, low: float = float("-inf"), high: float = float("inf")) -> Word:
+    """Confirmed: the whole interval lies between the bounds; refuted: outside; else it cannot be told."""
+    if value.low is None or value.high is None:
+        return Word.CANNOT
+    if low <= value.low and value.high <= high:
+        return Word.CONFIRMED
+    return Word.REFUTED if value.high < low or value.low > high else Word.CANNOT
+
+
+def verdict(word: Word, said: str, rows: Iterable[Row]) -> Judged:
+    """With the reason behind a figure that decides nothing."""
+    why = "; the interval reaches over the bound, or one trial gives none" if word is Word.CANNOT else ""
+    return Judged(word=word, measured=f"{said}{why}", rows=tuple(rows))
+
+
+def percent_range(value: Interval) -> str:
+    """A fraction in % with its interval: `0.62 % (95 %: 0.61–0.63)`, with a digit more than alone."""
+    decimals = percent_decimals(value.estimate * 100) + 1
+    middle, *ends = (
+        None if each is None else f"{each * 100:.{decimals}f}" for each in (value.estimate, value.low, value.high)
+    )
+    if None in ends:
+        return f"{middle}{fmt.NBSP}% (one trial: no interval)"
+    return f"{middle}{fmt.NBSP}% (95{fmt.NBSP}%: {'–'.join(map(str, ends))})"

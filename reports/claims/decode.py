@@ -1,0 +1,107 @@
+"""Claims on a decode step of LLaMA-7B, held against prefill over the same layers."""
+
+from __future__ import annotations
+
+from harness.stats import Interval
+from harness.words import significant
+from reports import format as fmt
+from reports.claims import Claim, Judged, absent, percent_range, verdict, within
+from reports.figures import Figures, Row
+from reports.roofline.llama import DECODE, PREFILL, Step, bound_ns, slower_per_token, step
+from reports.roofline.shares import ceiling_row, scaled
+
+DTYPE = "float16"
+LAYERS = "every LLaMA-7B layer in float16"
+
+
+def _rows(f: Figures, *found: Step) -> list[Row]:
+    ids = {name for each in found for name in each.case_ids}
+    return [row for row in f.rows if row.measurement.case.id in ids]
+
+
+def _under_one_percent(f: Figures) -> Judged:
+    decode, peak = step(f, DTYPE, DECODE), ceiling_row(f, f.ceilings.peak(DTYPE))
+    ceiling = f.ceilings.peak(DTYPE)
+    if decode is None or peak is None or ceiling is None or ceiling.per_s is None:
+        return absent(f"{LAYERS}, T = 1, and the float16 peak", "roofline")
+    share = _inverse(decode.ns, decode.flops * 1e9 / ceiling.per_s.estimate)
+    said = f"a decode step reaches {percent_range(share)} of the measured peak ({_way(f)})"
+    return verdict(within(share, high=0.01), said, [*_rows(f, decode), peak])
+
+
+def _inverse(ns: Interval, factor: float) -> Interval:
+    """`factor` over a time."""
+    low, high = ns.low, ns.high
+    return Interval(
+        estimate=factor / ns.estimate,
+        low=None if high is None else factor / high,
+        high=None if low is None else factor / low,
+    )
+
+
+def _fifty_times(f: Figures) -> Judged:
+    decode, prefill = step(f, DTYPE, DECODE), step(f, DTYPE, PREFILL)
+    if decode is None or prefill is None:
+        return absent(f"{LAYERS}, T = 1 and T = 512", "roofline")
+    ratio = slower_per_token(decode, prefill)
+    if ratio is None:
+        return absent("decode and prefill in the same trials", "roofline")
+    said = (
+        f"{fmt.times_range(ratio)} the time a token over the same layers: {_ms(decode)} a decode step, {_ms(prefill)} "
+        f"for 512 tokens ({_way(f)})"
+    )
+    return verdict(within(ratio, low=40, high=60), said, _rows(f, decode, prefill))
+
+
+def _at_least_its_bytes(f: Figures) -> Judged:
+    decode, read = step(f, DTYPE, DECODE), f.ceilings.read
+    if decode is None or read.per_s is None:
+        return absent(f"{LAYERS}, T = 1, and the read bandwidth", "roofline")
+    bound = bound_ns(f, decode)
+    row = ceiling_row(f, read)
+    if bound is None or row is None:
+        return absent("the read bandwidth", "roofline")
+    over = scaled(decode.ns, 1 / bound)
+    whole = significant(14e9 / read.per_s.estimate * 1e3, 3)
+    said = (
+        f"14 GB at the measured {fmt.gb_per_s(read.per_s.estimate / 1e9)} take {whole}{fmt.NBSP}ms; the measured "
+        f"step moves {decode.bytes / 1e9:.1f}{fmt.NBSP}GB in {_ms(decode)}, {fmt.times_range(over)} its own "
+        f"bound ({_way(f)})"
+    )
+    return verdict(within(over, low=0.97), said, [*_rows(f, decode), row])
+
+
+def _ms(each: Step) -> str:
+    return f"{significant(each.ns.estimate / 1e6)}{fmt.NBSP}ms {fmt.plus_minus(each.ns)}"
+
+
+def _way(f: Figures) -> str:
+    return f.headline.label if f.headline else "not timed"
+
+
+CLAIMS = (
+    Claim(
+        name="under 1 %",
+        place=13,
+        says="Decode uses under 1 % of the peak arithmetic",
+        source="under 1 %",
+        criterion="FLOP/s of one LLaMA-7B decode step in float16 under 1 % of the measured peak",
+        judge=_under_one_percent,
+    ),
+    Claim(
+        name="50 times slower",
+        place=14,
+        says="Decode is «50× slower than prefill»",
+        source="50×: a whole model's decode against one layer's prefill",
+        criterion="40 to 60 times the time a token, both summed over the same LLaMA-7B layers in float16",
+        judge=_fifty_times,
+    ),
+    Claim(
+        name="4.2 ms",
+        place=15,
+        says="It takes 4.2 ms at least to read 14 GB of weights at 3.35 TB/s",
+        source="14 GB / 3.35 TB/s = 4.2 ms",
+        criterion="no decode step is faster than its bytes over the measured read bandwidth, less 3 %",
+        judge=_at_least_its_bytes,
+    ),
+)

@@ -1,0 +1,110 @@
+"""Which kernel is the best choice at which T, by measurement, and where a GEMV kernel stops being it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.stats import Interval
+from reports import format as fmt
+from reports.figures import Figures, Row
+from reports.roofline.points import (
+    Weight,
+    against,
+    fastest,
+    of_weight,
+    points,
+    side,
+    tokens,
+    weight_label,
+    weights,
+)
+from reports.tables import Cell, Table, number, table, text
+
+NOTE = (
+    "Speed of the fastest hand-written GEMV kernel as a multiple of that of the fastest of torch's own on the same "
+    "problem, paired by trial, with its 95 % interval, {how}. «Ambiguous»: that interval holds 1. A T without a "
+    "figure was not measured with both. int8 weights are held against torch's float16 product of the same "
+    "shape."
+)
+
+RIVAL_DTYPE = {"int8": "float16"}
+"""torch has no product with int8 weights: its float16 one is what they are chosen against."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One weight and T: the fastest hand-written GEMV kernel against the fastest of torch's."""
+
+    tokens: int
+    own: Row
+    ratio: Interval
+    """Speed of `own` as a multiple of that of torch's fastest."""
+
+    @property
+    def side(self) -> int:
+        """1: `own` is surely best; −1: surely not; 0: ambiguous."""
+        return side(self.ratio)
+
+
+def choices(f: Figures, weight: Weight, dtype: str) -> tuple[Choice, ...]:
+    """The choice at every T that both were measured with on this weight, ascending."""
+    rows = of_weight(points(f), weight)
+    own = [r for r in rows if r.written_here and r.problem.dtype == dtype]
+    other = [r for r in rows if not r.written_here and r.problem.dtype == RIVAL_DTYPE.get(dtype, dtype)]
+    found = (_choice(own, other, n) for n in tokens(own))
+    return tuple(choice for choice in found if choice is not None)
+
+
+def _choice(own: Sequence[Row], other: Sequence[Row], n: int) -> Choice | None:
+    ours = fastest([r for r in own if r.problem.n == n])
+    theirs = fastest([r for r in other if r.problem.n == n])
+    ratio = against(ours, theirs) if ours is not None and theirs is not None else None
+    return None if ours is None or ratio is None else Choice(tokens=n, own=ours, ratio=ratio)
+
+
+def stops_at(found: Sequence[Choice]) -> int | None:
+    """The first T at which a GEMV kernel surely is not the best choice; None: at none that was measured."""
+    return next((choice.tokens for choice in found if choice.side < 0), None)
+
+
+def in_words(found: Sequence[Choice]) -> str:
+    """E.g. `best up to T = 4, ambiguous at T = 8`; `best up to T = 4, no longer at T = 8`."""
+    stop = stops_at(found)
+    before = [choice for choice in found if stop is None or choice.tokens < stop]
+    sure = [choice.tokens for choice in before if choice.side > 0]
+    unsure = [str(choice.tokens) for choice in before if choice.side == 0]
+    parts = [f"best up to T = {max(sure)}"] if sure else []
+    parts += [f"ambiguous at T = {fmt.listing(unsure)}"] if unsure else []
+    parts += [f"{'no longer' if parts else 'not the best'} at T = {stop}"] if stop is not None else []
+    if parts == [f"best up to T = {found[-1].tokens}"]:
+        parts = [f"best up to T = {found[-1].tokens}, the most measured"]
+    return ", ".join(parts).replace("T = ", f"T{fmt.NBSP}={fmt.NBSP}")
+
+
+def best_table(f: Figures) -> Table | None:
+    """A row a dtype and weight, a column a T that a GEMV kernel was measured with; None where none was."""
+    found = [(dtype, weight, own) for dtype in f.dtypes for weight in weights(f) if (own := choices(f, weight, dtype))]
+    if not found:
+        return None
+    columns = sorted({choice.tokens for _, _, own in found for choice in own})
+    rows = []
+    for dtype, weight, own in found:
+        at = {choice.tokens: choice for choice in own}
+        kernels = dict.fromkeys(choice.own.kernel for choice in own)
+        name = Cell(text=fmt.listing([fmt.name(kernel) for kernel in kernels]), kernel=next(iter(kernels)))
+        cells = [name, Cell(text=fmt.name(dtype)), Cell(text=weight_label(weight))]
+        rows.append([*cells, *(_cell(at.get(n)) for n in columns), Cell(text=in_words(own))])
+    heads = [text("kernel"), text("dtype"), text("weight"), *(number(f"T = {n}", "×") for n in columns)]
+    heads.append(text("by measurement it is"))
+    how = f.headline.label if f.headline else "not timed"
+    caption = "Best choice by T: a hand-written GEMV kernel, or torch"
+    return table(caption, heads, rows, note=NOTE.format(how=how), group_by=0)
+
+
+def _cell(choice: Choice | None) -> Cell:
+    if choice is None:
+        return Cell(text=fmt.NONE, mark="quiet")
+    note = "ambiguous" if choice.side == 0 else fmt.plus_minus(choice.ratio)
+    mark = {1: "best", -1: "bad"}.get(choice.side, "quiet")
+    return Cell(text=fmt.times_figure(choice.ratio.estimate), note=note, mark=mark)
