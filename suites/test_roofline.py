@@ -1,8 +1,9 @@
 """GEMM against GEMV: Y = X·Wᵀ of LLM layers for a few tokens and for many, by dtype, with the device's ceilings.
 
 A problem is m outputs by k inputs by T tokens. Weights: a square, LLaMA-7B's layers, those of an 8B model; decode
-attention of one head; and two shapes more that the half-precision kernels are held to. The full product of 9 weights,
-10 numbers of tokens and 4 dtypes by 2 kernels and 2 timers would be 1440 cases, about half an hour. What is left out:
+attention of one head; two shapes more that the half-precision kernels are held to; and what published claims are about.
+The full product of 9 weights, 10 numbers of tokens and 4 dtypes by 2 kernels and 2 timers would be 1440 cases, about
+half an hour. What is left out:
 
 * float16 has every T on every weight. bfloat16 has every T on the square and on 11008×4096, else T = 1, 8, 64, 512 (on
   the 8B weights without 64). float32 has that too, but on the 8B weights T = 1, 512 alone. tf32 has every T on the
@@ -17,7 +18,7 @@ attention of one head; and two shapes more that the half-precision kernels are h
 * Operands are cold, as a layer's weights are; hot is the reference's own case alone (`sync-50`).
 
 What that takes on an H200, by arithmetic. A case and trial: 0.02 s of samples and 0.07 s beside; the operands and the
-gate of another problem: 0.2 s a trial. So 253 problems and 554 cases in 3 trials: 301 s. Energy, at 2.5 s a case and
+gate of another problem: 0.2 s a trial. So 256 problems and 568 cases in 3 trials: 307 s. Energy, at 2.5 s a case and
 trial, has 13 problems and 14 cases in 2 trials: 75 s. Workers, ceilings of gigabytes and page: 40 s. In all 7 minutes.
 `--dtype`, `--kernel`, `--timer` and `-k` cut it down; `--shape MxKxT:DTYPE` measures other problems in the same ways.
 """
@@ -139,6 +140,20 @@ ENERGY = (
 REFERENCE = (only("torch.matmul", *batch([SQUARE], (1, 16, 512), "float16"), timer="sync-50", cache=Cache.HOT),)
 """As the source measured it."""
 
+SHORT = Problem(m=1024, k=128)
+REFERENCES = ("sgemv_k32_f32", "sgemv_k128_f32x4")
+PUBLISHED = (
+    *(
+        only(kernel, SHORT, timer=timer, cache=cache)
+        for kernel in ("torch.matmul", *REFERENCES)
+        for timer, cache in (("async", Cache.HOT), ("graph", Cache.HOT), ("graph", Cache.COLD))
+    ),
+    *(only(kernel, Problem(m=8, k=4096), timer="graph") for kernel in REFERENCES),
+    only("sgemv_k16_f32", Problem(m=1048576, k=16), timer="graph"),
+    only("sgemv", Problem(m=7168, k=1024), timer="graph", cache=Cache.HOT),
+)
+"""What published claims on float32 are about, and one weight that stays in a cache of 60 MB."""
+
 CEILINGS = (
     only("read", ceilings.READ, timer="graph"),
     only(ceilings.COPY_KERNEL, ceilings.COPY, timer="graph"),
@@ -165,7 +180,7 @@ CPU_NOTE = (
 )
 
 SUITE = Suite(
-    grids=(*CEILINGS, *MATMUL, *LINEAR, *OURS, *ATTENTION, *ENERGY, *REFERENCE),
+    grids=(*CEILINGS, *MATMUL, *LINEAR, *OURS, *ATTENTION, *PUBLISHED, *ENERGY, *REFERENCE),
     cpu_grids=CPU_GRIDS,
     cpu_note=CPU_NOTE,
     trials=3,

@@ -1,4 +1,4 @@
-"""README.md: every command in it works, and its kernel compiles."""
+"""README.md: every command in it works, and its kernel compiles; commands of docs/roofline.md are accepted."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from tests.test_noxfile import nox
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ROOFLINE = (ROOT / "docs" / "roofline.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "h200"
 
 
-def commands() -> list[str]:
+def commands(text: str = README) -> list[str]:
     """Every line of every `sh` block, comments off."""
-    blocks = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
     return [line.partition(" #")[0].strip() for block in blocks for line in block.splitlines() if line.strip()]
 
 
@@ -39,7 +40,9 @@ def test_its_sessions_exist() -> None:
     assert {"bench", "tests", "runs", "report", "verify", "compare"} <= named
 
 
-@pytest.mark.parametrize("line", [line for line in commands() if re.match(r"nox -s (bench|peers) --", line)])
+@pytest.mark.parametrize(
+    "line", [line for line in commands() + commands(ROOFLINE) if re.match(r"nox -s (bench|peers) --", line)]
+)
 def test_its_bench_options_are_accepted(line: str, tmp_path: Path) -> None:
     """Collecting alone runs every check of the options."""
     arguments = shlex.split(line)[4:]  # those of the peers too: its own --peers is refused on a CPU

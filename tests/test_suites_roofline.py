@@ -45,12 +45,13 @@ def test_no_case_is_refused_by_its_kernel(found: list[Case]) -> None:
     refused = {case.id: reason for case in found if (reason := kernels[case.kernel].unsupported(case.problem))}
     assert refused == {}
     assert {case.kernel for case in found} == {
-        "torch.matmul", "F.linear", "torch.mv", "sgemv", "sgemv_k1", "hgemv", "bgemv", "gemv_w8", "read", "empty",
+        "torch.matmul", "F.linear", "torch.mv", "sgemv", "sgemv_k1", "sgemv_k16_f32", "sgemv_k32_f32",
+        "sgemv_k128_f32x4", "hgemv", "bgemv", "gemv_w8", "read", "empty",
     }  # fmt: skip
 
 
 def test_every_layer_has_every_number_of_tokens_in_float16(found: list[Case]) -> None:
-    """The issue's whole batch suite; in other dtypes the ends at least."""
+    """The whole batch suite; in other dtypes the ends at least."""
     batched = [f"{layer}{'' if tokens == 1 else f'x{tokens}'}" for layer in LAYERS for tokens in TOKENS]
     wanted = {f"torch.matmul-{label}-float16-graph-cold" for label in batched}
     for dtype in ("", "-tf32", "-bfloat16"):
