@@ -12,6 +12,7 @@ from harness.model import Choice, Layout, Operands, Problem
 from kernels import explain as module
 from kernels import registry
 from kernels.explain import H200, Machine, choose, explain
+from kernels.rules import chooser_for
 from tests import echo_rules
 from tests.built import loaded
 
@@ -61,6 +62,37 @@ def test_a_dtype_for_which_nobody_picks() -> None:
     """TF32 problems are torch's alone."""
     with pytest.raises(ValueError, match="dtype is tf32, wanted float32, float16, bfloat16, int8"):
         explain(replace(PROBLEM, dtype="tf32"), H200)
+
+
+PICKED = {
+    ("float16", 1): {
+        (1024, 1024): "groups_32", (4096, 4096): "blocks_128", (11008, 4096): "blocks_128", (4096, 11008): "blocks_128",
+        (32000, 4096): "blocks_128", (57344, 7168): "blocks_128", (200, 65536): "blocks_512",
+        (400, 65536): "blocks_256", (8, 100): "groups_8",
+    },
+    ("bfloat16", 8): {
+        (50000, 200): "tiles_16x1x2", (1024, 1024): "tiles_16x4x2", (4096, 4096): "tiles_16x16x2",
+        (4096, 2048): "tiles_16x8x2", (8192, 4096): "tiles_16x8x2", (11008, 4096): "tiles_16x4x2",
+    },
+    ("int8", 1): {
+        (1024, 1024): "groups_32", (4096, 4096): "groups_32", (11008, 4096): "groups_32", (4096, 11008): "blocks_64",
+        (32000, 4096): "groups_8", (57344, 7168): "groups_32", (2000, 8192): "blocks_128", (1000, 16384): "blocks_256",
+        (300, 32768): "blocks_512",
+    },
+    ("int8", 8): {
+        (1024, 4096): "tiles_16x8x2", (4096, 4096): "tiles_16x8x2", (11008, 4096): "tiles_16x4x2",
+        (4096, 11008): "tiles_16x16x2",
+    },
+}  # fmt: skip
+"""Without the dtype, on an H200, by dtype and tokens and then by shape: m, k."""
+
+
+@pytest.mark.parametrize(("dtype", "n"), PICKED)
+def test_whom_the_rule_for_tokens_picks_on_an_h200(dtype: str, n: int) -> None:
+    """By how many rows fill the GPU and how long they are."""
+    for (m, k), stem in PICKED[dtype, n].items():
+        choice = explain(Problem(m=m, k=k, n=n, dtype=dtype), H200)
+        assert choice.kernel == f"{chooser_for(dtype)}_{stem}", (m, k, choice)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])

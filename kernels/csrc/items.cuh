@@ -97,6 +97,8 @@ struct Int8 {
   static __device__ __forceinline__ Word excess_of_halves(const TokenArgs& args, std::int64_t row) {
     return bits_of(__float2half2_rn(static_cast<float>(1024 + 128 + zero(args, row))));
   }
+  // The one for floats from the one for halves.
+  static __device__ __forceinline__ float excess_by_halves(Word excess) { return floats(excess).x + (8388608 - 1024); }
   static __device__ __forceinline__ float weight(const void* row, std::int64_t column, float excess) {
     return static_cast<float>(8388608 + 128 + __ldg(static_cast<const signed char*>(row) + column)) - excess;
   }

@@ -18,7 +18,7 @@ HALF = {"float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.floa
 ITEMS = {"float16": 8, "bfloat16": 8, "int8": 16}
 """Elements of A in 16 bytes."""
 ROWS = (*range(1, 10), 15, 16, 17, 24, 31, 32, 33, 63, 64, 65, 129)
-"""Blocks have 1, 2, 8, 16 or 32 rows; 8 or 16 rows apart are the two of a thread."""
+"""Blocks have 1, 2, 4 or 16 rows; 8 or 16 rows apart are the two, or four, of a thread."""
 AROUND = (256, 512, 1024, 2048, 4096)
 """Columns that a row's threads read at once, or several times that."""
 LONG = (5000, 10007)
