@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,9 @@ LONGEST_LINE = 400
 """In characters."""
 
 _WITHOUT_GLYPH = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_MARKS = r"[\u0300-\u036F\u0483-\u0489\u1AB0-\u1AFF\u1DC0-\u1DFF\u20D0-\u20FF\uFE20-\uFE2F]"
+"""Unicode's blocks of combining marks that are of no script of their own."""
+_PILED = re.compile(f"(?<={_MARKS}{{2}}){_MARKS}+")
 
 
 def significant(value: float, digits: int = 4, *, thousands: str = THIN) -> str:
@@ -59,10 +63,18 @@ def line_name(layout: Layout) -> str:
 
 
 def visible(text: str, longest: int = LONGEST_NAME) -> str:
-    """`text` fit to be shown, its middle left out where it is long.
-
-    Control, zero-width and direction characters can hide or reorder what is around them: they show as their codes.
-    """
+    """`text` fit to be shown, as `coded`, its middle left out where it is long."""
     if len(text) > longest:
         text = f"{text[: longest // 2]}…{text[-(longest // 2 - 1) :]}"
-    return "".join(f"⟨{ord(c):04X}⟩" if unicodedata.category(c) in _WITHOUT_GLYPH else c for c in text)
+    return coded(text)
+
+
+def coded(text: str) -> str:
+    """`text` with the codes of what can hide or reorder what is around it, as `⟨202E⟩`; nothing else is left out.
+
+    These are control, zero-width and direction characters and ends of lines. Of marks on one letter, which can cover
+    lines around it, two stay.
+    """
+    if not text.isprintable():
+        text = "".join(f"⟨{ord(c):04X}⟩" if unicodedata.category(c) in _WITHOUT_GLYPH else c for c in text)
+    return text if text.isascii() else _PILED.sub("…", text)

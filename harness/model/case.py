@@ -132,6 +132,8 @@ class Kernel:
     """Measured only when a command or a suite names it."""
     candidate: bool = False
     """One of those that another kernel picks among."""
+    file: str | None = None
+    """Of a user's own kernel: the file that declares it, outside of the project. None: it is the project's."""
 
     def ways(self, device_type: str, problem: Problem) -> list[Kernel]:
         """The variants that compute `problem` on `device_type` ("cuda" or "cpu"); the kernel itself where none does."""

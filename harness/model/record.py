@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import msgspec
 
+from harness.json_text import encodable
+
 SCHEMA_VERSION = 1
 """Version of run.json. Readers refuse a newer one. A field that may be absent does not make a new version."""
 
@@ -19,8 +21,8 @@ class Record:
     """Mixin: conversion to and from JSON-ready dicts."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings, numbers, booleans and None."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
+        """Plain dicts, lists, strings, numbers, booleans and None; every string can be written as UTF-8."""
+        plain: dict[str, Any] = encodable(msgspec.to_builtins(self))
         return plain
 
     @classmethod
@@ -31,6 +33,6 @@ class Record:
             RecordError: a field is missing or has the wrong type; the message names it by its path.
         """
         try:
-            return msgspec.convert(dict(data), type=cls)
+            return msgspec.convert(encodable(dict(data)), type=cls)
         except msgspec.ValidationError as error:
             raise RecordError(f"{cls.__name__}: {error}") from error

@@ -13,10 +13,15 @@ class Word(StrEnum):
     """The gate's word on a kernel's output."""
 
     PASSED = "passed"
+    """Every output was right, before and after timing. Only then are there samples."""
     WRONG = "wrong"
+    """An output was not, or the kernel touched what it must not."""
     CRASHED = "crashed"
+    """The kernel raised an error, ended its process or did not come back."""
     UNSUPPORTED = "unsupported"
+    """The problem, the device or the cache state is outside what the kernel or the timer is made for."""
     NOT_MEASURED = "not measured"
+    """It could have been measured, and was not: the reason says what stood in the way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +29,7 @@ class Verdict(Record):
     """The gate's word, with the reason for anything but `passed`."""
 
     word: Word
-    """The word."""
+    """What came of it."""
     reason: str | None = None
     """Why, in one line; None only for `passed`."""
     max_error: float | None = None
@@ -36,7 +41,7 @@ class DeviceState(Record):
     """One reading of the device while a case was measured."""
 
     time_unix_s: float
-    """When, in seconds since 1970."""
+    """When it was read, in seconds since 1970."""
     sm_clock_mhz: int | None = None
     """SM clock."""
     memory_clock_mhz: int | None = None

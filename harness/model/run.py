@@ -13,7 +13,7 @@ class Environment(Record):
     """Whatever could change a number. One flat table: key → value, None where it could not be had."""
 
     values: dict[str, str | int | float | bool | None]
-    """By key, e.g. `gpu_name`, `driver_version`; `environment.ENVIRONMENT_KEYS` describes each."""
+    """By key, e.g. `gpu_name`; `harness.environment.ENVIRONMENT_KEYS` describes each."""
     unknown: dict[str, str] = field(default_factory=dict)
     """Why a value is None, by key."""
 
@@ -49,7 +49,7 @@ class BuildRecord(Record):
     library: str
     """File name of the library."""
     target: str
-    """`cuda` or `cpu`."""
+    """`cuda` or `cpu`; of a user's own file of kernels `own/` and a name."""
     key: str
     """Content hash that names the cache entry."""
     commands: tuple[tuple[str, ...], ...]
@@ -65,7 +65,7 @@ class BuildRecord(Record):
     architectures: tuple[str, ...]
     """E.g. `sm_90`; empty for `cpu`."""
     sources_sha256: dict[str, str]
-    """By path relative to kernels/csrc, headers of the project included."""
+    """By path relative to kernels/csrc, or to the user's file; headers included."""
     device_code_sha256: dict[str, str]
     """By `source:arch`: hash of the machine code, built without line info."""
     resources: tuple[KernelResources, ...]
@@ -131,6 +131,6 @@ class Run(Record):
     warnings: tuple[str, ...]
     """What a reader must know before the figures, one line each."""
     measurements: tuple[Measurement, ...]
-    """In order of measuring. On disk without samples and states; `store.load` puts them back."""
+    """In order of measuring. On disk without samples and readings; `harness.store.load` puts them back."""
     selfcheck: tuple[Check, ...] | None = None
     """The selfcheck's table; None where it was not asked for."""
