@@ -28,11 +28,18 @@ CONSTRAINTS = ROOT / "constraints.txt"
 TORCH = os.environ.get("SGEMV_TORCH")
 ENVIRONMENT = ROOT / ".nox" / f"python{sys.version_info[0]}.{sys.version_info[1]}{f'-torch{TORCH}' if TORCH else ''}"
 
-INTERRUPT_S = 60.0
-"""What a child may take after Ctrl-C to keep what it measured."""
+INTERRUPT_S, ENDING_S = 1.0, 60.0
+"""What a child may take after Ctrl-C until it is told once more, by SIGTERM, which it does not heed if it has heard:
+Ctrl-C comes to a child from the terminal, and from `kill` not at all; and what it may take to keep what it measured."""
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""What ends a session as Ctrl-C does."""
 
 WRONG_USAGE, INFRASTRUCTURE, INTERRUPTED = 2, 6, 130
 PYTEST_USAGE_ERROR = 4
+
+NAMING_FILES = ("--kernels", "--shapes")
+"""Options of the suites that name a file."""
 
 
 @nox.session(python=False)
@@ -69,7 +76,7 @@ def roofline(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests; none needs a GPU, and those that want one are skipped without it."""
     python = prepare(session, "tests", nvcc=True)
-    leave(run(session, [python, "-m", "pytest", "tests", *session.posargs]))
+    leave(run(session, [python, "-m", "pytest", "tests", "-n", "logical", "--dist", "loadfile", *session.posargs]))
 
 
 @nox.session(python=False, default=False)
@@ -184,12 +191,24 @@ def measure(session: nox.Session, *options: str, show: Sequence[str] = ("reports
         here = ["-c", "pyproject.toml", "--rootdir=."]  # else pytest looks in every folder that an option names
         suites = [python, "-m", "pytest", *here, "suites", *quiet, f"--path-file={path_file}", *options]
         typed = shlex.join(["nox", "-s", session.name, *(["--", *session.posargs] if session.posargs else [])])
-        code = pytest_code(run(session, [*suites, *session.posargs], SGEMV_COMMAND=typed))
+        words = [*suites, *one_word(session.posargs)]
+        code = pytest_code(run(session, words, SGEMV_COMMAND=typed, SGEMV_STANDING=session.invoked_from))
         if path_file.exists():
             module, verb, *rest = show
             shown = run(session, [python, "-m", module, verb, path_file.read_text().strip(), *rest])
             code = max(code, shown)
     leave(code)
+
+
+def one_word(words: Sequence[str]) -> list[str]:
+    """An option and the file that it names as one word: pytest takes a file for tests, and runs a conftest.py there."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in NAMING_FILES:
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def prepare(session: nox.Session, *groups: str, nvcc: bool = False) -> str:
@@ -257,8 +276,10 @@ def has_nvidia_gpu() -> bool:
 
 def run(session: nox.Session, command: Sequence[str], **environment: str) -> int:
     """Run a child; its exit code. Only the first Ctrl-C counts: a further one does not cut the child's end short."""
-    patience = {"interrupt_timeout": INTERRUPT_S, "terminate_timeout": INTERRUPT_S}
-    previous = signal.signal(signal.SIGINT, interrupt_once)
+    patience = {"interrupt_timeout": INTERRUPT_S, "terminate_timeout": ENDING_S}
+    heeded = {each: handler for each in ENDING if (handler := signal.getsignal(each)) is not signal.SIG_IGN}  # nohup
+    for each in heeded:
+        signal.signal(each, interrupt_once)
     try:
         session.run(*command, env=environment, external=True, **patience)
     except CommandFailed as error:
@@ -267,13 +288,15 @@ def run(session: nox.Session, command: Sequence[str], **environment: str) -> int
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for each, handler in heeded.items():
+            signal.signal(each, handler)
     return 0
 
 
 def interrupt_once(*_: object) -> None:
-    """Handle SIGINT by KeyboardInterrupt, and then no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Handle a signal of `ENDING` by KeyboardInterrupt, and then none any more."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
+
+import filelock
 
 from harness import environment, nvml
 from harness.answers import Unknown
 from harness.cases import EVERY_WORKER, candidates, picked_among, stage_of
-from harness.draft import Draft, make_store, unwritable
+from harness.draft import Draft
 from harness.errors import CommandError, Exit
 from harness.model import (
     SCHEMA_VERSION,
-    BuildRecord,
     Cache,
     Case,
     DeviceState,
-    Kernel,
     Measurement,
     Options,
     Problem,
@@ -32,9 +32,12 @@ from harness.model import (
     Verdict,
     Word,
 )
-from harness.pool import ROOT, SILENCE_S, Pool, WorkerLost, WorkerSpec
+from harness.pool import ROOT, SILENCE_S, Pool, WorkerGone, WorkerLost, WorkerSpec
+from harness.registry import Built, Registry
 from harness.store import Store, new_run_id
+from harness.store_folder import make_store, unwritable
 from harness.timing import Crew, Timer, timers
+from harness.turn import take_turn, use_by_others, uuid_of
 
 BUDGETS_OF_SILENCE = 20
 """Time budgets that a worker may say nothing: a timer may take ten for its fewest samples."""
@@ -42,39 +45,6 @@ BUDGETS_OF_SILENCE = 20
 BUSY = "busy or unavailable"
 """What CUDA says to the second process where the compute mode allows one."""
 ONE_AT_A_TIME = "in an exclusive compute mode (nvidia-smi -q -d COMPUTE) only --trials 1 can be measured"
-
-BUSY_PERCENT = 10
-"""Of NVML's utilization: what an idle GPU may still show."""
-
-BUSY_READINGS = 3
-"""Of the utilization, 1 s apart: it averages over up to a second, in which our own workers may still have started."""
-
-
-class Built(Protocol):
-    """A library of kernels, as a registry's `prepare` gives it."""
-
-    @property
-    def record(self) -> BuildRecord:
-        """How it was built."""
-
-    @property
-    def directory(self) -> Path:
-        """Compiler log, resource table, PTX, SASS."""
-
-
-class Registry(Protocol):
-    """What a module of kernels offers; `kernels.registry` is one."""
-
-    __name__: str
-
-    def kernels(self) -> Mapping[str, Kernel]:
-        """All kernels by name."""
-
-    def prepare(self, device_type: str) -> Sequence[Built]:
-        """Build what the kernels need; called once, in the parent, before any worker starts."""
-
-    def load(self, device_type: str) -> None:
-        """Load what `prepare` built; called in every worker."""
 
 
 @dataclass
@@ -86,6 +56,8 @@ class Bench:
     options: Options
     on_measured: Callable[[Measurement], None] = lambda _measurement: None
     """Called after every case."""
+    say: Callable[[str], None] = lambda _line: None
+    """Told in one line what is waited for."""
     silence_s: float | None = None
     """Longest silence of a worker; None: the pool's own."""
     sleep: Callable[[float], object] = time.sleep
@@ -101,10 +73,11 @@ class Bench:
         self._kernels = self.registry.kernels()
         self._lost: dict[tuple[str, Problem], Verdict] = {}
         self._variants: dict[tuple[str, Problem, Cache], str] = {}
-        started = datetime.now(UTC)
         builds = self.registry.prepare(self._device_type)
         self._try_store()
-        self._log_folder = Path(tempfile.mkdtemp(prefix="sgemv-"))
+        self._turn = self._take_turn()  # before workers start: that alone would disturb another bench's samples
+        self._log_folder = _log_folder()
+        started = datetime.now(UTC)
         self._spec = WorkerSpec(
             registry=self.registry.__name__,
             device=self.options.device,
@@ -141,16 +114,26 @@ class Bench:
         except OSError as error:
             raise unwritable(self.store.root, error) from error
 
+    def _take_turn(self) -> filelock.BaseFileLock | Unknown:
+        """The GPU's lock, held until the workers have ended."""
+        if self._device_type != "cuda":
+            return Unknown(reason="a CPU is shared with everything anyway")
+        gpu = uuid_of(self.options.device)
+        return gpu if isinstance(gpu, Unknown) else take_turn(gpu, self.say)
+
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the workers; a draft that was not published stays for `Store.recover`."""
         self.close()
 
-    @property
-    def kept(self) -> Path:
-        """Folder for files that become part of the run."""
-        return self._draft.kept
+    def keep(self, name: str, text: str) -> None:
+        """Let a file become part of the run.
+
+        Raises:
+            CommandError: the disk is full or gone (INFRASTRUCTURE).
+        """
+        self._draft.keep(name, text)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -169,7 +152,25 @@ class Bench:
         measurement = Measurement(case=case, trials=tuple(results))
         self._draft.append(measurement)
         self.on_measured(measurement)
+        if measurement.verdict.word is Word.CRASHED:
+            self._refuse_lost_device(results[-1].trial)
         return measurement
+
+    def _refuse_lost_device(self, trial: int) -> None:
+        """After a crash: a fresh worker must start, or all cases to come would be called crashed too.
+
+        Raises:
+            CommandError: it does not, as when the GPU has fallen off its bus (INFRASTRUCTURE).
+        """
+        try:
+            self._pool.revive(trial)
+        except WorkerGone:
+            return  # died while it idled: the next case replaces it
+        except WorkerLost as lost:
+            state = self._read_state()
+            nvml_says = "" if state is None or state.temperature_c is not None else state.unknown["temperature_c"]
+            what = f"no worker starts on {self.options.device} any more: {lost}{nvml_says and f'; NVML: {nvml_says}'}"
+            raise CommandError(f"{what}; what was measured until then is kept", Exit.INFRASTRUCTURE) from lost
 
     def publish(self, *, partial: bool = False) -> Path | None:
         """End the session; the run's folder, or None if nothing was measured."""
@@ -180,6 +181,8 @@ class Bench:
         """End the workers. Can be called again."""
         self._pool.close()
         shutil.rmtree(self._log_folder, ignore_errors=True)
+        if not isinstance(self._turn, Unknown):
+            self._turn.release()
 
     def _measure_trial(self, case: Case, trial: int) -> TrialResult:
         kernel = self._kernels[case.kernel]
@@ -253,37 +256,38 @@ class Bench:
             yield "These are CPU numbers: no CUDA device was used, and the CUDA kernels were not measured."
         if dirty:
             yield "The checkout had uncommitted changes: see build/source.diff, and every kernel source in build/."
+        if self._device_type == "cuda" and isinstance(self._turn, Unknown):
+            yield f"Whether another bench measured on this GPU at the same time is not known: {self._turn.reason}."
         if isinstance(self._device, nvml.NvmlDevice):
-            yield from self._use_by_others(self._device)
+            yield from use_by_others(self._device, self._pool.pids, self.sleep)
         elif self._device_type == "cuda":
             yield f"Clocks, temperature and power are unknown: {self._device.reason}."
 
-    def _use_by_others(self, device: nvml.NvmlDevice) -> Iterator[str]:
-        """Who else is at work on the GPU; where nobody is named, as in a container, whether it is while ours idle."""
-        others = device.processes(exclude_pids=self._pool.pids)
-        if others and not isinstance(others, Unknown):
-            yield f"Other processes used this GPU when the run began: {', '.join(others)}."
-            return
-        percent = device.utilization_percent()
-        for _ in range(BUSY_READINGS - 1):
-            if isinstance(percent, Unknown) or percent < BUSY_PERCENT:
-                break
-            self.sleep(1)
-            percent = device.utilization_percent()
-        if not isinstance(percent, Unknown):
-            if percent >= BUSY_PERCENT:
-                busy = f"The GPU was already busy ({percent} % by NVML) before the first sample"
-                yield f"{busy}, while no worker of this bench ran."
-        elif isinstance(others, Unknown):
-            yield f"Whether others used this GPU when the run began is not known: {others.reason}; {percent.reason}."
-
     def _keep(self, builds: Sequence[Built]) -> None:
+        """Copy what was built into the draft, and what the checkout had changed."""
         folder = self._draft.kept / "build"
-        folder.mkdir()
-        for built in builds:
-            shutil.copytree(
-                built.directory, folder / built.record.target, ignore=shutil.ignore_patterns("*.so", "SHA256SUMS")
-            )
-        diff = environment.git_diff(ROOT)
-        if isinstance(diff, str) and diff:
-            (folder / "source.diff").write_text(diff, encoding="utf-8")
+        try:
+            folder.mkdir()
+            for built in builds:
+                shutil.copytree(
+                    built.directory, folder / built.record.target, ignore=shutil.ignore_patterns("*.so", "SHA256SUMS")
+                )
+            diff = environment.git_diff(ROOT)
+            if isinstance(diff, str) and diff:
+                (folder / "source.diff").write_text(diff, encoding="utf-8")
+        except OSError as error:
+            self._draft.leave()  # there is nothing in it yet
+            raise unwritable(self.store.root, error) from error
+
+
+def _log_folder() -> Path:
+    """A new folder for what workers say.
+
+    Raises:
+        CommandError: there is no room for temporary files (INFRASTRUCTURE).
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix="sgemv-"))
+    except OSError as error:
+        what = f"no temporary folder can be made: {error.strerror}"
+        raise CommandError(f"{what}; set TMPDIR to one that can be written to", Exit.INFRASTRUCTURE) from error

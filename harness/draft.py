@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from harness.errors import CommandError, Exit, first_line
 from harness.json_text import parsed
 from harness.model import SCHEMA_VERSION, Measurement, Run
 from harness.selfcheck import selfcheck
+from harness.store_folder import make_store, unwritable, why
 from harness.tables import IN_TABLES, tables, without_tables
 
 PREFIX = ".draft-"
@@ -29,10 +31,6 @@ HEADER = "header.json"
 JOURNAL = "journal.jsonl"
 KEPT = "files"
 """Subfolder whose content becomes part of the run as it is."""
-
-
-class UnreadableDraftError(CommandError):
-    """A draft with measurements that this program cannot read: it stays where it is, for a person to look at."""
 
 
 class Draft:
@@ -54,10 +52,14 @@ class Draft:
             make_store(root)
             lock = filelock.FileLock(root / f"{PREFIX}{header.id}.lock")
             lock.acquire(timeout=1)  # for a moment `_clear_locks` of another process may hold it
-            draft = cls(root, header.id, lock)
+        except OSError as error:
+            raise unwritable(root, error) from error
+        draft = cls(root, header.id, lock)
+        try:
             (draft.folder / KEPT).mkdir(parents=True)
             (draft.folder / HEADER).write_text(_json(header.to_dict()), encoding="utf-8")
         except OSError as error:
+            draft.leave()
             raise unwritable(root, error) from error
         return draft
 
@@ -84,6 +86,19 @@ class Draft:
         """Folder for files that become part of the run."""
         return self.folder / KEPT
 
+    def keep(self, name: str, text: str) -> None:
+        """Let a file become part of the run: whole, or not at all if a kill comes between.
+
+        Raises:
+            CommandError: the disk is full or gone (INFRASTRUCTURE).
+        """
+        try:
+            beginning = self.folder / name
+            beginning.write_text(text, encoding="utf-8")
+            beginning.replace(self.kept / name)
+        except OSError as error:
+            raise self._failed(error) from error
+
     def append(self, measurement: Measurement) -> None:
         """Put a measurement on disk, for good.
 
@@ -96,18 +111,19 @@ class Draft:
                 journal.flush()
                 os.fsync(journal.fileno())
         except OSError as error:
-            raise unwritable(self._root, error) from error
+            raise self._failed(error) from error
 
     def publish(self, *, partial: bool) -> Path | None:
         """Turn the draft into a run; its folder, or None if nothing was measured.
 
         Raises:
             CommandError: the store cannot be written to (INFRASTRUCTURE); the draft stays.
-            UnreadableDraftError: its header or all of its journal is not to be read (RUN); the draft stays.
+            CommandError: its header or all of its journal is not to be read (RUN); the draft stays.
         """
         target = self._root / self.folder.name.removeprefix(PREFIX)
         if not target.exists():  # else killed between publishing and leaving
             try:
+                self.folder.stat()  # deleted meanwhile, it would without a word be nothing measured
                 if not self._journal().strip():
                     self.leave()
                     return None
@@ -115,8 +131,8 @@ class Draft:
                 self._build(target, run)
             except OSError as error:
                 self._lock.release()
-                raise unwritable(self._root, error) from error
-            except UnreadableDraftError:
+                raise self._failed(error) from error
+            except CommandError:
                 self._lock.release()
                 raise
         self.leave()
@@ -134,15 +150,28 @@ class Draft:
     def _build(self, target: Path, run: Run) -> None:
         building = self._root / f".publish-{target.name}"
         shutil.rmtree(building, ignore_errors=True)
-        shutil.copytree(self.kept, building)
-        write_run(building, run)
-        building.rename(target)
+        try:
+            shutil.copytree(self.kept, building)
+            write_run(building, run)
+            building.rename(target)
+        except OSError:
+            shutil.rmtree(building, ignore_errors=True)  # on a full disk it takes what others need
+            raise
 
     def leave(self) -> None:
         """Delete the draft and give its lock back."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.release()
         Path(self._lock.lock_file).unlink(missing_ok=True)
+
+    def _failed(self, error: OSError) -> CommandError:
+        """The error for a draft that cannot go on: what becomes of what it holds."""
+        if not self.folder.is_dir():
+            what = f"{self.folder.name} was deleted while a bench measured into it; nothing of it could be kept"
+        else:
+            kept = f"what was measured is kept in {self.folder.name}"
+            what = f"{why(error)}; {kept}: make room or a way to write, and the next command publishes it"
+        return CommandError(f"store {self._root}: {what}", Exit.INFRASTRUCTURE)
 
     def _header(self) -> Run:
         try:
@@ -156,11 +185,11 @@ class Draft:
         except ValueError as error:  # RecordError is one
             raise self._unreadable(HEADER, first_line(error)) from error
 
-    def _unreadable(self, name: str, what: str) -> UnreadableDraftError:
+    def _unreadable(self, name: str, what: str) -> CommandError:
         kept = (
             "it holds measurements of a killed bench and is kept; read it with the version that wrote it, or delete it"
         )
-        return UnreadableDraftError(f"draft {self.folder}: {name}: {what}; {kept}", Exit.RUN)
+        return CommandError(f"draft {self.folder}: {name}: {what}; {kept}", Exit.RUN)
 
     def _journal(self) -> str:
         path = self.folder / JOURNAL
@@ -195,33 +224,11 @@ def _clear_locks(root: Path) -> None:
             lock.release()
 
 
-def make_store(root: Path) -> None:
-    """Make the folder `root` of a store, if need be.
-
-    A new one tells git to leave it alone, as tools' caches do: within a checkout its files would else be changes to it,
-    and every run after the first would call the code that it measured changed.
-
-    Raises:
-        OSError: it cannot be made.
-    """
-    if root.is_dir():
-        return
-    root.mkdir(parents=True, exist_ok=True)
-    (root / ".gitignore").write_text("*\n", encoding="utf-8")
-
-
-def unwritable(root: Path, error: OSError) -> CommandError:
-    """The error for a store that cannot be written to."""
-    return CommandError(
-        f"store {root}: {error.strerror or error}; name a writable folder with --store or SGEMV_STORE",
-        Exit.INFRASTRUCTURE,
-    )
-
-
 def write_run(folder: Path, run: Run) -> None:
     """Write run.json, the Parquet files and SHA256SUMS of a finished run into `folder`."""
     for name, frame in tables(run.measurements).items():
-        frame.to_parquet(folder / name, index=False, compression="zstd", compression_level=15)
+        data = frame.to_parquet(index=False, compression="zstd", compression_level=15)
+        (folder / name).write_bytes(data)  # Arrow opens no path that is not UTF-8
     slim = replace(run, measurements=without_tables(run.measurements)).to_dict()
     for trial in (trial for measurement in slim["measurements"] for trial in measurement["trials"]):
         for name in IN_TABLES:
@@ -234,13 +241,27 @@ def write_sums(folder: Path) -> None:
     """Write SHA256SUMS over every other file in `folder`; `sha256sum -c` agrees."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / "SHA256SUMS")
     sums = "".join(f"{sha256_of(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
-    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
+    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8", errors="surrogateescape")  # names are bytes
 
 
 def sha256_of(path: Path) -> str:
     """Hex digest of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+BACK_S = 0.1
+"""By which a clock that is being set right may step back unnoticed."""
+
+
+def _set_back(header: Run, measurements: Sequence[Measurement], ended: datetime) -> bool:
+    """Whether what was noted one after the other is ever earlier than what came before it."""
+    if ended.isoformat(timespec="seconds") < header.started_utc:
+        return True
+    trials = [trial for measurement in measurements for trial in measurement.trials]
+    noted = [trial.sample_times_unix_s for trial in trials]
+    noted += [tuple(state.time_unix_s for state in trial.states) for trial in trials]
+    return any(before - after > BACK_S for times in noted for before, after in pairwise(times))
 
 
 def _finished(header: Run, measurements: Sequence[Measurement], ended: datetime, *, partial: bool, torn: int) -> Run:
@@ -250,6 +271,8 @@ def _finished(header: Run, measurements: Sequence[Measurement], ended: datetime,
     if torn:
         lines, were, are = ("line", "was", "is") if torn == 1 else ("lines", "were", "are")
         warnings.append(f"{torn} {lines} of the journal {were} torn by the end of its process and {are} lost.")
+    if _set_back(header, measurements, ended):
+        warnings.append("The clock was set back while the run was measured: its times of day are of two clocks.")
     return replace(
         header,
         finished_utc=ended.isoformat(timespec="seconds"),

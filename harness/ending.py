@@ -5,14 +5,17 @@ Needs the standard library alone, so that a package that is not installed can be
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from harness.errors import CommandError, Exit, first_line
 from harness.words import LONGEST_LINE, visible
@@ -23,6 +26,9 @@ TRACEBACK = "SGEMV_TRACEBACK"
 PACKAGES = {"pynvml": "nvidia-ml-py", "vl_convert": "vl-convert-python"}
 """Packages whose name is not their module's."""
 
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that ask a program to end: Ctrl-C, a supervisor, a terminal that is closed."""
+
 ROOT = Path(__file__).resolve().parents[1]
 OWN = frozenset({"harness", "kernels", "reports", "suites"})
 
@@ -32,8 +38,56 @@ def ended(work: Callable[[], int]) -> int:
 
     A reader of the output that has enough, as of `| head`, is no error: the work goes on to its own code.
     """
-    with _own_streams():
+    with _interrupted_once(), _own_streams():
         return max(_guarded(work), _guarded(_flush))
+
+
+def interrupt_once() -> None:
+    """From here on the first signal of `ENDING` is a KeyboardInterrupt, and every further one nothing.
+
+    It would else cut short what keeps the measured. One that whoever started this process had it ignore, as nohup does,
+    stays ignored.
+    """
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def interrupt_no_more() -> None:
+    """From here on no signal of `ENDING` does anything."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def outlast(stream: TextIO | None, on_full: Callable[[CommandError], object]) -> None:
+    """Let a standard stream go on into nothing once it cannot be written to.
+
+    It is changed in place, since others, as pytest does, may hold it already.
+
+    Args:
+        stream: the process's stdout or stderr; None where that was closed before the program began.
+        on_full: told once, unless it is a reader that has enough or a terminal that is gone.
+    """
+    if stream is None:
+        return
+    told = False
+
+    def lasting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def go(*arguments: Any) -> Any:
+            nonlocal told
+            try:
+                return call(*arguments)
+            except OSError as error:
+                _into_nothing(stream.fileno())
+                if not told and error.errno not in (errno.EPIPE, errno.EIO):
+                    told = True
+                    on_full(_full("the standard output", error))
+                return call(*arguments)
+
+        return go
+
+    for name in ("write", "flush"):
+        setattr(stream, name, lasting(getattr(stream, name)))
 
 
 def say_error(line: object) -> None:
@@ -87,6 +141,17 @@ def _place(error: Exception) -> str:
     return f"{file.relative_to(ROOT) if own else file}:{line}"
 
 
+def _into_nothing(number: int) -> None:
+    """Let the file descriptor lead to where everything can be written."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, number)
+    os.close(nothing)
+
+
+def _full(name: str, error: OSError) -> CommandError:
+    return CommandError(f"{name} cannot be written to: {error.strerror}; send it elsewhere", Exit.INFRASTRUCTURE)
+
+
 class _Output(io.FileIO):
     """A standard stream that goes on into nothing once it cannot be written to."""
 
@@ -104,13 +169,30 @@ class _Output(io.FileIO):
         try:
             return super().write(data)  # type: ignore[arg-type]
         except OSError as error:
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, self.fileno())
-            os.close(nothing)
+            _into_nothing(self.fileno())
             if self._called is None or isinstance(error, BrokenPipeError):
                 return len(memoryview(data).cast("B"))  # type: ignore[arg-type]
-            what = f"{self._called} cannot be written to: {error.strerror}"
-            raise CommandError(f"{what}; send it elsewhere", Exit.INFRASTRUCTURE) from error
+            raise _full(self._called, error) from error
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    interrupt_no_more()
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _interrupted_once() -> Iterator[None]:
+    """`interrupt_once` until the work is done; not in a thread, where Python has no signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in ENDING}
+    interrupt_once()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from enum import IntEnum
 
 
@@ -27,6 +28,20 @@ class Exit(IntEnum):
 def first_line(error: BaseException) -> str:
     """The first line of an error's message; its type where it has none."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def said(error: BaseException, file: str | None = None, called: str | None = None) -> str:
+    """An error in one line: `mine.py:12: ValueError: no such layout`.
+
+    Args:
+        error: what was raised.
+        file: whose last line that took part in it is named; None, or where none did: no line is.
+        called: what the file is called; None: by its path.
+    """
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    line = next((frame.lineno for frame in frames if frame.filename == file), None)
+    where = "" if line is None else f"{called or file}:{line}: "
+    return f"{where}{type(error).__name__}: {first_line(error)}" if str(error) else f"{where}{type(error).__name__}"
 
 
 class CommandError(Exception):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.model import Case, DeviceState, TrialResult, Verdict, Word
+from harness.model import Cache, Case, DeviceState, Problem, TrialResult, Verdict, Word
 from harness.trial import OUT_OF_MEMORY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,7 +56,7 @@ class WorkerSpec:
     """What every worker of a pool is started with."""
 
     registry: str
-    """Module with kernels() and load(device_type)."""
+    """As `harness.registry.find` takes it."""
     device: str
     """As torch names it."""
     log_folder: Path
@@ -124,6 +124,8 @@ class WorkerProcess:
                         self.phase = IDLE  # or the next case would begin in the phase that this one ended in
                         return reply
                     self.phase = reply["phase"]
+                if self._process.poll() is not None and not selector.select(0):
+                    raise self._lost()  # what it has forked may hold its pipe open
                 if time.monotonic() - last_heard > self._spec.silence_s:
                     self.stop()
                     raise WorkerLost(f"silent for {self._spec.silence_s:g} s in phase {self.phase!r}: hung, killed")
@@ -165,12 +167,17 @@ class WorkerProcess:
         return f"{how} in phase {self.phase!r}{last}"
 
 
+def _does_not_fit(result: TrialResult) -> bool:
+    return (result.verdict.reason or "").startswith(OUT_OF_MEMORY)
+
+
 class Pool:
     """One worker a trial, started together; each is the same process for every case until it is lost."""
 
     def __init__(self, spec: WorkerSpec) -> None:
         self._spec = spec
         self._workers: list[WorkerProcess | None] = [WorkerProcess(spec, trial) for trial in range(spec.trials)]
+        self._too_large: set[tuple[Problem, Cache]] = set()
 
     @property
     def pids(self) -> Sequence[int]:
@@ -192,10 +199,20 @@ class Pool:
     def wait(self) -> None:
         """Until every worker has its device context, or is lost; the case that then tries a fresh one says why."""
         for trial in range(self._spec.trials):
-            try:
-                self._worker(trial).ask({"facts": {}}, lambda _: None)
-            except WorkerLost:
-                self._drop(trial)
+            with suppress(WorkerLost):
+                self.revive(trial)
+
+    def revive(self, trial: int) -> None:
+        """Until the trial's worker, a fresh one if it has none, has its device context.
+
+        Raises:
+            WorkerLost: it could not start.
+        """
+        try:
+            self._worker(trial).ask({"facts": {}}, lambda _: None)
+        except WorkerLost:
+            self._drop(trial)
+            raise
 
     def measure(
         self,
@@ -221,10 +238,16 @@ class Pool:
         wanted = {"case": case.to_dict(), "trial": trial, "max_time_s": max_time_s, "variant": variant}
         try:
             result = self._measured(trial, wanted, on_poll)
-            if (result.verdict.reason or "").startswith(OUT_OF_MEMORY):
+            if _does_not_fit(result):
                 self._make_room_beside(trial)
                 states.clear()
                 result = self._measured(trial, wanted, on_poll)
+            if _does_not_fit(result) and (case.problem, case.cache) not in self._too_large:
+                self._drop(trial)  # an earlier kernel may hold memory for good
+                states.clear()
+                result = self._measured(trial, wanted, on_poll)
+                if _does_not_fit(result):
+                    self._too_large.add((case.problem, case.cache))
         except WorkerLost as lost:
             self._drop(trial)
             return TrialResult(trial=trial, verdict=Verdict(word=Word.CRASHED, reason=str(lost)))

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 
 def use_one_stream(device: str) -> None:
@@ -24,18 +24,37 @@ def use_one_stream(device: str) -> None:
 
 
 def private_stdout() -> Callable[[dict[str, Any]], None]:
-    """A writer of JSON lines to the real stdout, which is then closed to everybody else: kernels may print."""
-    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """A writer of JSON lines to the real stdout, which is then closed to everybody else: kernels may print.
+
+    A kernel may fork, too: a child that comes back from the kernel ends where it would speak for its parent.
+    """
+    pipe, owner = os.fdopen(os.dup(1), "w", encoding="utf-8"), os.getpid()
     os.dup2(2, 1)
 
     def say(reply: dict[str, Any]) -> None:
+        if os.getpid() != owner:
+            os._exit(1)
         pipe.write(json.dumps(reply, allow_nan=False) + "\n")
         pipe.flush()
 
     return say
 
 
-def die_with_parent() -> None:
-    """On Linux: a parent that is killed takes its workers along, whatever they are in (PR_SET_PDEATHSIG)."""
+def private_stdin() -> TextIO:
+    """The real stdin, which is then empty to everybody else: a kernel that asks for input would take a request."""
+    pipe = os.fdopen(os.dup(0), encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return pipe
+
+
+def end_with_parent(by: signal.Signals) -> None:
+    """On Linux: whatever ends the parent, kill -9 too, sends this process the signal `by` (PR_SET_PDEATHSIG)."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(1, by)
+
+
+def die_with_parent() -> None:
+    """On Linux: a parent that is killed takes its workers along, whatever they are in."""
+    end_with_parent(signal.SIGKILL)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from harness.dtypes import SCALED, activation_dtype
+from harness.errors import CommandError, Exit
 from harness.model import Problem
+from harness.words import visible
 
 ITEM_BYTES = {"float64": 8, "float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 """Bytes that an element of A takes in memory, by dtype."""
@@ -39,7 +41,13 @@ def least_bytes(problem: Problem) -> int:
 
     (m·k + k·n + m·n)·s with s bytes an element; int8: m·k + 2·m + 2·(k·n + m·n). However A lies in memory: what is
     between its rows need not be read.
+
+    Raises:
+        CommandError: its dtype is of a later version than this program's (RUN).
     """
+    if problem.dtype not in ITEM_BYTES:
+        known = ", ".join(ITEM_BYTES)
+        raise CommandError(f"dtype {visible(problem.dtype)}: wanted one of {known}: update this project", Exit.RUN)
     m, k, n = problem.m, problem.k, problem.n
     scales = m if problem.dtype in SCALED else 0
     return m * k * ITEM_BYTES[problem.dtype] + (k * n + m * n + scales) * activation_bytes(problem.dtype)

@@ -13,10 +13,11 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from harness.draft import Draft, UnreadableDraftError, make_store, sha256_of, unwritable
+from harness.draft import Draft, sha256_of
 from harness.errors import CommandError, Exit, first_line
 from harness.json_text import parsed
 from harness.model import SCHEMA_VERSION, Environment, RecordError, Run
+from harness.store_folder import make_store, unwritable
 from harness.tables import TABLES, with_tables
 
 DEFAULT_ROOT = Path("artifacts")
@@ -44,7 +45,7 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.kept_aside: list[str] = []
-        """After `recover`: a line for each draft that cannot be read and was left where it is."""
+        """After `recover`: a line for each draft that could not be published and was left where it is."""
 
     def recover(self) -> list[Path]:
         """Publish what killed processes left, as partial runs; the new runs' folders."""
@@ -53,7 +54,7 @@ class Store:
         for draft in Draft.abandoned(self.root):
             try:
                 published.append(draft.publish(partial=True))
-            except UnreadableDraftError as kept:
+            except CommandError as kept:  # it cannot be read, or there is no room to publish it
                 self.kept_aside.append(str(kept))
         return [path for path in published if path is not None]
 
@@ -258,7 +259,8 @@ def verify(folder: Path) -> None:
 def _listed(sums: Path) -> dict[str, str]:
     """The sum of each file by its name."""
     try:
-        lines = sums.read_text(encoding="utf-8", errors="replace").splitlines()
+        with sums.open(encoding="utf-8", errors="surrogateescape") as file:  # names are bytes
+            lines = [line.removesuffix("\n") for line in file]
     except OSError as error:
         raise CommandError(f"{sums}: {error.strerror}", Exit.RUN) from error
     found = {}
@@ -293,9 +295,7 @@ def _read_table(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise CommandError(f"{path}: No such file or directory", Exit.RUN)
     try:
-        return pd.read_parquet(path)
+        with path.open("rb") as file:  # Arrow opens no path that is not UTF-8
+            return pd.read_parquet(file)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise CommandError(f"{path.parent}: damaged: {path.name}: {first_line(error)}", Exit.RUN) from error
-
-
-__all__ = ["Store", "check_ref_name", "load", "load_whole", "new_run_id", "read_run", "store_root", "verify"]

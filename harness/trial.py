@@ -11,21 +11,23 @@ Replies: `{"phase": "…"}` whenever it goes on, then one `{"facts": …}`, `{"r
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from harness.device import held_bytes, last_level_cache_bytes, memory_bytes, release_memory, torch_facts
-from harness.errors import first_line
+from harness.errors import said
 from harness.gate import recheck
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
 from harness.precision import set_precision
 from harness.problems import OperandSets, allocation_bytes, sets_for, why_never_cold, why_never_hot
-from harness.process import die_with_parent, private_stdout, use_one_stream
+from harness.process import die_with_parent, private_stdin, private_stdout, use_one_stream
+from harness.registry import find
+from harness.soundness import changed, device_fault, settings
 from harness.timing import HEADLINE, NotMeasurable, Timing, refuse_no_time, timers
 from harness.workbench import Workbench
 
@@ -59,6 +61,7 @@ class Worker:
         self._spoiled: str | None = None
         use_one_stream(device)
         self._cache_bytes = last_level_cache_bytes(device)
+        self._settings, self._held_bytes = settings(device), held_bytes(device)
 
     def measure(self, case: Case, trial: int, max_time_s: float, variant: str | None = None) -> TrialResult:
         """Gate, time and recheck one case. A kernel's own exception becomes the verdict `crashed`.
@@ -76,7 +79,11 @@ class Worker:
         reason = None if any_size else never(case.problem, self._cache_bytes)
         if reason is not None:
             return _without_samples(trial, Word.UNSUPPORTED, reason)
+        kernel = self._kernels[case.kernel]
+        set_precision(case.problem.dtype)  # the last case's kernel may have set it otherwise
         try:
+            if (reason := kernel.unsupported(case.problem)) is not None:
+                return _without_samples(trial, Word.UNSUPPORTED, reason)
             return self._measure(case, trial, max_time_s, variant)
         except NotMeasurable as refusal:
             return _without_samples(trial, Word.NOT_MEASURED, str(refusal))
@@ -86,30 +93,24 @@ class Worker:
                 need = allocation_bytes(case.problem, self._set_count(case)) / 2**30
                 reason = f"{OUT_OF_MEMORY}its operands alone take {need:.1f} GiB"
                 return _without_samples(trial, Word.NOT_MEASURED, reason)
-            return _without_samples(trial, Word.CRASHED, f"{type(error).__name__}: {first_line(error)}")
+            return _without_samples(trial, Word.CRASHED, said(error, kernel.file, PurePath(kernel.file or "").name))
 
     def still_sound(self) -> str | None:
-        """Why this process cannot be used any more, or None. A device fault stays with its process for good."""
-        if self._spoiled is not None:
-            return self._spoiled
-        if not self._on_gpu:
-            return None
-        import torch
-
-        try:
-            torch.cuda.synchronize()
-        except RuntimeError as error:
-            return first_line(error)
-        return None
+        """Why this process cannot be used any more, or None."""
+        unfit = self._spoiled or device_fault(self._device) or changed(self._settings, settings(self._device))
+        return unfit or self._make_room()
 
     @property
     def _on_gpu(self) -> bool:
         return self._device.startswith("cuda")
 
-    def make_room(self) -> None:
-        """Give memory back after a case if this worker holds more than its share: the other trials need it too."""
-        if held_bytes(self._device) > self._memory_share_bytes:
-            self.release()
+    def _make_room(self) -> str | None:
+        """Give back what this worker holds beyond its share, which the other trials need; why it cannot, or None."""
+        if held_bytes(self._device) <= self._memory_share_bytes:
+            return None
+        self.release()
+        left_bytes = held_bytes(self._device) - self._held_bytes
+        return f"{left_bytes / 2**30:.1f} GiB cannot be had again" if left_bytes > self._memory_share_bytes else None
 
     def release(self) -> None:
         """Give back all memory that can be had again."""
@@ -260,22 +261,22 @@ def _without_samples(trial: int, word: Word, reason: str) -> TrialResult:
 def main() -> int:
     """Serve until stdin ends or this process is of no more use."""
     parser = argparse.ArgumentParser(prog="harness.trial")
-    parser.add_argument("--registry", required=True, help="module with kernels() and load(device_type)")
+    parser.add_argument("--registry", required=True, help="as harness.registry.find takes it")
     parser.add_argument("--device", required=True, help="as torch names it")
     parser.add_argument("--memory-share", type=float, default=1.0, help="of the device's memory, held between cases")
     options = parser.parse_args()
     die_with_parent()
-    say = private_stdout()
+    requests, say = private_stdin(), private_stdout()
     say({"phase": "starting"})
     import torch
 
     if options.device.startswith("cuda"):
         torch.cuda.set_device(options.device)
     set_precision(Problem.dtype)  # what the facts are to say; a workbench sets it anew for its problem's dtype
-    registry = importlib.import_module(options.registry)
+    registry = find(options.registry)
     registry.load(options.device.split(":")[0])
     worker = Worker(registry.kernels(), options.device, say, options.memory_share)
-    for line in sys.stdin:
+    for line in requests:
         request = json.loads(line)
         if "facts" in request:
             say({"facts": torch_facts(options.device)})
@@ -288,8 +289,6 @@ def main() -> int:
         case = Case.from_dict(wanted["case"])
         result = worker.measure(case, wanted["trial"], wanted["max_time_s"], wanted["variant"])
         lost = worker.still_sound()
-        if lost is None:
-            worker.make_room()
         say({"result": result.to_dict(), "lost": lost})
         if lost is not None:
             return 1

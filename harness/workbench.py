@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.device import last_level_cache_bytes
 from harness.gate import Gate, reference, tolerance
 from harness.model import Cache, Problem, Verdict
 from harness.precision import set_precision
-from harness.problems import HOT_APART_BYTES, OperandSets
+from harness.problems import HOT_APART_BYTES, OperandSets, sets_for
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,11 +33,28 @@ class Workbench:
         self._references: dict[OperandSets, tuple[Tensor, Tensor]] = {}
 
     def sets(self, count: int, cache: Cache) -> OperandSets:
-        """`count` operand sets; apart from each other where each is a placement to be timed by itself."""
+        """`count` operand sets, or as many as fit; apart from each other where each is a placement timed by itself."""
         key = (count, HOT_APART_BYTES if cache is Cache.HOT and count > 1 else 0)
         if key not in self._sets:
-            self._sets[key] = OperandSets(self.problem, self._device, count, apart_bytes=key[1])
+            self._sets[key] = self._as_many_as_fit(count, cache, key[1])
         return self._sets[key]
+
+    def _as_many_as_fit(self, count: int, cache: Cache, apart_bytes: int) -> OperandSets:
+        """`count` operand sets; where memory is short fewer, down to what the cache state needs.
+
+        Raises:
+            OutOfMemoryError: torch's, those do not fit either.
+        """
+        import torch
+
+        fewest = sets_for(self.problem, cache, cache_bytes=last_level_cache_bytes(self._device), memory_bytes=0)
+        while True:
+            try:
+                return OperandSets(self.problem, self._device, count, apart_bytes=apart_bytes)
+            except torch.OutOfMemoryError:
+                if count <= fewest:
+                    raise
+                count = max(fewest, count // 2)
 
     def refresh(self, sets: OperandSets) -> tuple[Tensor, Tensor]:
         """Write other values into `sets`; result and bound (count, m, n) that they must now give."""

@@ -48,7 +48,7 @@ def record(
         architectures=plan.architectures,
         sources_sha256=sources,
         device_code_sha256={name: compiling.sha256(path) for name, path in code.items()},
-        resources=_resources(compiled.log),
+        resources=resources(compiled.log),
         seconds=round(compiled.seconds, 3),
         sources_by_kernel=sources_by_kernel(work / "src", plan.target),
     )
@@ -92,7 +92,8 @@ def resource_table(resources: tuple[KernelResources, ...]) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _resources(log: str) -> tuple[KernelResources, ...]:
+def resources(log: str) -> tuple[KernelResources, ...]:
+    """What ptxas says in a compiler's words that each device function needs."""
     rows = ptxas.parse(log)
     names = ptxas.demangle(row.function for row in rows)
     return tuple(dataclasses.replace(row, function=names[row.function]) for row in rows)

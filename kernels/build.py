@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from kernels.toolchain import (
     gpu_architectures,
 )
 
-__all__ = ["BuildError", "Built", "build", "cache_folder"]
+__all__ = ["BuildError", "Built", "build", "cache_folder", "cached", "keep_log"]
 
 RECORD = "build-record.json"
 SUMS = "SHA256SUMS"
@@ -71,14 +72,42 @@ def build(
     plan = _plan(target, architectures, csrc)
     sources = _snapshot(csrc)
     key = _key(plan, sources)
+    name = f"{target}-{key[:16]}"
+
+    def make(work: Path) -> tuple[BuildRecord, Path]:
+        for relative, content in sources.items():
+            path = work / "src" / relative
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        compiled = compiling.run(plan, work)
+        if compiled.failed is not None:
+            raise _compile_error(plan, compiled, keep_log(name, compiled.log, cache_dir))
+        record = artifacts.record(plan, compiled, work, key=key, sources=_of_target(plan, sources))
+        return record, artifacts.collect(plan, compiled, work, record)
+
+    return cached(name, key, make, cache_dir)
+
+
+def cached(name: str, key: str, make: Callable[[Path], tuple[BuildRecord, Path]], cache_dir: Path | None) -> Built:
+    """The entry `name` of the cache, made if it is not there, not whole, or of another key.
+
+    Args:
+        name: of the entry.
+        key: hash of all that decides what is in it; its record says the same.
+        make: given an empty folder, makes the entry in a folder below it: its record, and that folder.
+        cache_dir: the cache; None: `cache_folder`.
+
+    Raises:
+        BuildError: the cache cannot be written to; and what `make` raises.
+    """
     cache = cache_dir or cache_folder()
-    entry = cache / f"{target}-{key[:16]}"
+    entry = cache / name
     if (built := _usable(entry, key)) is not None:
         return built
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(cache / f".{entry.name}.lock"):
-            return _usable(entry, key) or _fill(entry, plan, sources, key)
+            return _usable(entry, key) or _fill(entry, make)
     except OSError as error:
         raise BuildError(f"the build cache {cache} cannot be written ({error}); set SGEMV_CACHE to a folder") from error
 
@@ -155,11 +184,10 @@ def _usable(entry: Path, key: str) -> Built | None:
         record = BuildRecord.from_dict(json.loads((entry / RECORD).read_text(encoding="utf-8")))
     except (OSError, ValueError, RecordError):
         return None
-    library = entry / record.library
-    return Built(library=library, record=record, directory=entry) if record.key == key and library.is_file() else None
+    return Built(library=entry / record.library, record=record, directory=entry) if record.key == key else None
 
 
-def _fill(entry: Path, plan: compiling.Plan, sources: dict[str, bytes], key: str) -> Built:
+def _fill(entry: Path, make: Callable[[Path], tuple[BuildRecord, Path]]) -> Built:
     """Builds under the entry's lock and publishes by one rename."""
     cache = entry.parent
     prefix = f".building-{entry.name}-"
@@ -167,15 +195,7 @@ def _fill(entry: Path, plan: compiling.Plan, sources: dict[str, bytes], key: str
         shutil.rmtree(stale, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
     try:
-        for name, content in sources.items():
-            path = work / "src" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        compiled = compiling.run(plan, work)
-        if compiled.failed is not None:
-            raise _compile_error(plan, compiled, _keep_log(cache, entry.name, compiled.log))
-        record = artifacts.record(plan, compiled, work, key=key, sources=_of_target(plan, sources))
-        draft = artifacts.collect(plan, compiled, work, record)
+        record, draft = make(work)
         (draft / RECORD).write_text(json.dumps(record.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         files = sorted(path for path in draft.rglob("*") if path.is_file())
         sums = "".join(f"{compiling.sha256(path)}  {path.relative_to(draft).as_posix()}\n" for path in files)
@@ -186,8 +206,9 @@ def _fill(entry: Path, plan: compiling.Plan, sources: dict[str, bytes], key: str
     return Built(library=entry / record.library, record=record, directory=entry)
 
 
-def _keep_log(cache: Path, name: str, log: str) -> Path:
-    path = cache / "failed" / f"{name}.log"
+def keep_log(name: str, log: str, cache_dir: Path | None) -> Path:
+    """Keep a compiler's words in the cache, for the entry `name` that could not be made; where they are."""
+    path = (cache_dir or cache_folder()) / "failed" / f"{name}.log"
     path.parent.mkdir(exist_ok=True)
     path.write_text(log, encoding="utf-8")
     return path

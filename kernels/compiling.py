@@ -81,11 +81,11 @@ def run(plan: Plan, folder: Path) -> Compiled:
     for name in plan.kernel_sources:
         (folder / "obj" / f"{Path(name).stem}.keep").mkdir(parents=True)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        results = list(pool.map(lambda command: _run(command, source_dir), commands))
+        results = list(pool.map(lambda command: call(command, source_dir), commands))
     failed = next((name for name, (code, _) in zip(names, results, strict=True) if code != 0), None)
     if failed is None:
         commands.append(_link_command(plan))
-        results.append(_run(commands[-1], source_dir))
+        results.append(call(commands[-1], source_dir))
         failed = plan.library if results[-1][0] != 0 else None
     log = "".join(f"$ {' '.join(c)}\n{words}\n" for c, (_, words) in zip(commands, results, strict=True))
     seconds = time.monotonic() - started
@@ -152,7 +152,7 @@ def _link_command(plan: Plan) -> list[str]:
     return [plan.nvcc.path, "-ccbin", plan.host.path, *output, "-cudart=static", *objects, *own, *libraries]
 
 
-def _run(command: list[str], folder: Path) -> tuple[int, str]:
+def call(command: list[str], folder: Path) -> tuple[int, str]:
     """Exit code and words of one compiler call."""
     done = subprocess.run(
         command,

@@ -13,19 +13,21 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from harness.bench import Bench
-from harness.ending import say_error
+from harness.ending import interrupt_no_more, interrupt_once, outlast, say_error
 from harness.errors import CommandError, Exit
 from harness.export.pytest_benchmark import FILE, describe, group_of
 from harness.model import Case, Word
 from harness.problems import shape_text
+from harness.process import end_with_parent
+from harness.registry import Registry
 from harness.selfcheck import failed
 from harness.store import Store, read_run
 from harness.timing import Purpose, timers
 from harness.words import LONGEST_LINE, visible
-from kernels import registry
 from suites import options as suite_options
 from suites import under_pytest
 from suites.clock import DeviceClock
+from suites.files import registry_of
 from suites.progress import Progress
 from suites.record import benchmark_json
 from suites.suite import name_of
@@ -34,9 +36,12 @@ CLOCK = DeviceClock()
 """What pytest-benchmark reads: it advances by measured samples alone."""
 
 BENCH = pytest.StashKey[Bench]()
+REGISTRY = pytest.StashKey[Registry]()
 SELECTION = pytest.StashKey[suite_options.Selection]()
 CODES = pytest.StashKey[list[Exit]]()
 """What the exit code is the highest of, beside what pytest's own status means."""
+ENDED_BY = pytest.StashKey[str]()
+"""The line of the error that ended the session."""
 CASES = pytest.StashKey[dict[str, list[Case]]]()
 """By suite."""
 RUN_FOLDER = pytest.StashKey[Path]()
@@ -50,15 +55,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse what cannot be meant, in one line, before anything is collected or built."""
     config.stash[CODES] = []
+    _last_to_the_end(config)
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used at all")  # a case that failed
     if config.option.help:
         return
     try:
         under_pytest.refuse_conflicts(config)
-        config.stash[SELECTION] = suite_options.select(config, registry.kernels())
+        config.stash[REGISTRY] = registry_of(config.option.kernels)
+        config.stash[SELECTION] = suite_options.select(config, config.stash[REGISTRY].kernels())
         config.stash[CASES] = config.stash[SELECTION].cases()
     except CommandError as error:
         pytest.exit(visible(str(error), 10 * LONGEST_LINE), returncode=int(error.code))
+
+
+def _last_to_the_end(config: pytest.Config) -> None:
+    """Whatever happens to whoever waits for this bench, it keeps what it has measured."""
+    interrupt_once()
+    if "SGEMV_COMMAND" in os.environ:  # another command of this project started it, and it is of no use without that
+        end_with_parent(signal.SIGTERM)
+
+    def unheard(error: CommandError) -> None:
+        config.stash[CODES].append(error.code)
+        say_error(error)
+
+    outlast(sys.stdout, unheard)
+    outlast(sys.stderr, unheard)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -98,7 +119,9 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     try:
         for line in store.recovered():
             progress.say(line)
-        with Bench(registry=registry, store=store, options=selection.options, on_measured=progress.measured) as started:
+        kernels = request.config.stash[REGISTRY]
+        told = {"on_measured": progress.measured, "say": progress.say}
+        with Bench(registry=kernels, store=store, options=selection.options, **told) as started:
             request.config.stash[BENCH] = started
             for line in (*started.warnings, *selection.notes):
                 progress.say(f"warning: {line}")
@@ -137,6 +160,7 @@ def measure(bench: Bench, benchmark: BenchmarkFixture, request: pytest.FixtureRe
 def _end(config: pytest.Config, error: CommandError) -> NoReturn:
     """End the session with one line. The code goes round pytest, whose own statuses are the same small numbers."""
     config.stash[CODES].append(error.code)
+    config.stash[ENDED_BY] = str(error)
     pytest.exit(visible(str(error), 10 * LONGEST_LINE), returncode=under_pytest.ENDED)
 
 
@@ -164,16 +188,10 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_keyboard_interrupt() -> None:
-    """The first Ctrl-C ends the session; a further one must not end what keeps the run."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Publish the run; leave with the highest code that applies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    interrupt_no_more()
     config = session.config
     code = under_pytest.exit_of(exitstatus)
     bench = config.stash.get(BENCH, None)
@@ -185,7 +203,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             _publish(config, bench, partial=not complete or bool(session.shouldfail or session.shouldstop))
         except CommandError as error:
             config.stash[CODES].append(error.code)
-            say_error(error)
+            if str(error) != config.stash.get(ENDED_BY, None):
+                say_error(error)
     session.exitstatus = max([code, *config.stash[CODES]])  # publishing may have added to them
 
 
@@ -193,7 +212,7 @@ def _publish(config: pytest.Config, bench: Bench, *, partial: bool) -> None:
     selection = config.stash[SELECTION]
     text = benchmark_json(config)
     if text is not None:
-        (bench.kept / FILE).write_text(text, encoding="utf-8")
+        bench.keep(FILE, text)
     folder = bench.publish(partial=partial)
     if folder is None:
         return

@@ -19,14 +19,12 @@ from harness.dtypes import DTYPES
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Kernel, Options, Problem
 from harness.nvml import Nvml
-from harness.problems import SHAPE, laid_out, parse_shapes, shape_text
+from harness.problems import FILE, SHAPE, laid_out, parse_shapes, read_shapes, shape_text
 from harness.store import check_ref_name, store_root
 from harness.timing import Purpose, Timer, timers
-from suites.selection import Named, Selection
+from suites.files import named_file
+from suites.selection import BASELINE, Named, Selection
 from suites.suite import DEFAULT, MAX_TIME_S, TRIALS, Suite, chosen, names
-
-BASELINE = "torch.matmul"
-"""Measured whatever kernels are asked for: every speed on the page is against it."""
 
 STRIDE = "elements from one row of every A to the next, where its layout is col from one column to the next"
 FURTHEST = 10**12
@@ -43,7 +41,9 @@ def add(group: Any) -> None:
     named = {
         "--kernel": "measure only this kernel, beside torch.matmul, read and empty (repeatable)",
         "--suite": f"measure this suite, of {', '.join(names())} (repeatable; default {DEFAULT})",
+        "--kernels": "measure the kernels of this Python file, too; see docs/adding-a-kernel.md (repeatable)",
         "--shape": f"measure this problem, as {SHAPE}, instead of the suite's (repeatable)",
+        "--shapes": f"measure the problems of this file, too: {FILE} (repeatable)",
         "--dtype": "measure only the suite's problems of this dtype, or those of --shape in it (repeatable)",
         "--timer": "measure only with this timer (repeatable)",
         "--cache": "measure only with operands cold or hot (repeatable)",
@@ -81,7 +81,8 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
         check_ref_name(option.ref)
     suites = chosen(option.suite, option.file_or_dir)
     measured, lay_out = _kernels(option.kernel, kernels, variants=option.variants), _lay_out(option)
-    typed = parse_shapes(option.shape) or (PEER_PROBLEMS if option.peers else ())
+    listed = [problem for name in option.shapes for problem in read_shapes(named_file("--shapes", name))]
+    typed = [*parse_shapes(option.shape), *listed] or (PEER_PROBLEMS if option.peers else ())
     problems = tuple(dict.fromkeys(map(lay_out, _in_dtypes(typed, option.dtype))))
     device = _device(option.device)
     _refuse_additions(option, device, suites)
@@ -138,8 +139,11 @@ def _choose(option: str, wanted: Sequence[str], known: Sequence[str]) -> list[st
 
 
 def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel], *, variants: bool) -> tuple[Kernel, ...]:
+    """Those of users' files are measured because these were named; of them, too, those alone that are named."""
     by_name_only = {kernel.name for kernel in kernels.values() if kernel.by_name_only}
     asked = set(_choose("--kernel", wanted, list(kernels))) - by_name_only | set(wanted)
+    own = {kernel.name for kernel in kernels.values() if kernel.file is not None}
+    asked |= own if not own & set(wanted) else set()
     asked |= {*picked_among(kernels.values())} if variants else set()
     return tuple(k for k in kernels.values() if k.name in asked or k.name == BASELINE or k.role in ALWAYS)
 
@@ -231,8 +235,8 @@ def _refuse_additions(option: Any, device: str, suites: Iterable[str]) -> None:
         )
     if option.peers and Cache.HOT in option.cache:
         raise CommandError("--peers: other projects' timers know no hot operands; leave --cache hot out", Exit.USAGE)
-    if option.regimes and (option.shape or option.peers):
-        raise CommandError("--regimes: has problems of its own; leave --shape and --peers out", Exit.USAGE)
+    if option.regimes and (option.shape or option.shapes or option.peers):
+        raise CommandError("--regimes: has problems of its own; leave --shape, --shapes and --peers out", Exit.USAGE)
     # variants: with --device cpu they stand there as what needs a GPU, like every kernel for one
     for name in ("selfcheck", "peers", *(() if option.device else ("variants",))):
         if getattr(option, name) and not device.startswith("cuda"):

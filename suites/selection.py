@@ -13,6 +13,9 @@ from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Kernel, Options, Problem
 from suites.suite import Suite
 
+BASELINE = "torch.matmul"
+"""Measured whatever kernels are asked for: every speed on the page is against it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
@@ -93,13 +96,21 @@ class Selection:
                 return tuple(asked)
             return tuple(each for each in own if each in asked) if named else own
 
+        measured = [kernel.name for kernel in self.kernels]
+        kernels = cut(grid.kernels, measured, named=bool(self.named.kernels))
+        beside = self._own if BASELINE in kernels and not grid.own_problems else ()
         return replace(
             grid,
             problems=self.problems or self._laid_out(grid.problems),
-            kernels=cut(grid.kernels, [kernel.name for kernel in self.kernels], named=bool(self.named.kernels)),
+            kernels=tuple(dict.fromkeys([*kernels, *beside])),
             timers=cut(grid.timers, self.timers, named=bool(self.named.timers)),
             caches=cut(grid.caches, self.caches, named=bool(self.named.caches)),
         )
+
+    @property
+    def _own(self) -> tuple[str, ...]:
+        """Those of users' files, which are measured wherever the baseline is."""
+        return tuple(kernel.name for kernel in self.kernels if kernel.file is not None)
 
     def _laid_out(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
         """Of the dtypes that were named, in the layout that was."""
@@ -119,11 +130,14 @@ class Selection:
                 raise CommandError(f"{what}; or name problems by --shape", Exit.USAGE)
         made_for = {kernel.name: kernel.dtypes for kernel in self.registry}
         measured = {case.kernel for case in cases}
-        for name in (name for name in self.named.kernels if name not in measured):
+        asked = {**dict.fromkeys(self._own, "--kernels"), **dict.fromkeys(self.named.kernels, "--kernel")}
+        for name, option in asked.items():
+            if name in measured:
+                continue
             if not set(made_for[name]) & set(self.named.dtypes or dtypes):
                 what = f"{name} is made for {', '.join(made_for[name])}, and no problem of {where} is of that"
-                raise CommandError(f"--kernel: {what}; name one, as --shape 4096x4096:{made_for[name][0]}", Exit.USAGE)
-            raise CommandError(f"--kernel: {where} has no case of {name} with these options", Exit.USAGE)
+                raise CommandError(f"{option}: {what}; name one, as --shape 4096x4096:{made_for[name][0]}", Exit.USAGE)
+            raise CommandError(f"{option}: {where} has no case of {name} with these options", Exit.USAGE)
         timers = {case.timer for case in cases}
         for name in (name for name in self.named.timers if name not in timers):
             raise CommandError(f"--timer: {where} has no case by {name} with these options", Exit.USAGE)

@@ -10,6 +10,8 @@ REFUSED = {
     "numprocesses": "-n (xdist): pytest-benchmark measures nothing under it, and two processes would share the device",
     "benchmark_skip": "--benchmark-skip: nothing would be measured",
     "benchmark_disable": "--benchmark-disable: nothing would be measured",
+    "setupplan": "--setup-plan: nothing would be measured",
+    "setuponly": "--setup-only: nothing would be measured",
     "benchmark_cprofile": "--benchmark-cprofile: the timed work is not in this process",
 }
 """Options of other plugins that would silently measure nothing, by the name that pytest gives them."""

@@ -63,21 +63,27 @@ class Measured:
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
         self.seen: list[Measurement] = []
+        self.on_disk: list[int] = []
         self.cases = [*cases(ALL), *(replace(each, problem=PROBLEM) for each in cases(["segfaults", "right"]))]
         self.cases[-1] = replace(self.cases[-1], problem=Problem(m=1, k=1))
         bench = Bench(
             registry=planted_kernels,
             store=self.store,
             options=options(),
-            on_measured=self.seen.append,
+            on_measured=self._told,
         )
         with bench as started:
-            (started.kept / "note.txt").write_text("kept")
+            started.keep("note.txt", "kept")
             self.measurements = [started.measure(case) for case in self.cases]
             self.journal = (self.store.root / f".draft-{started._draft.folder.name[7:]}" / JOURNAL).read_text()
             published = started.publish()
         assert published is not None
         self.folder = published
+
+    def _told(self, measurement: Measurement) -> None:
+        (journal,) = self.store.root.glob(f".draft-*/{JOURNAL}")
+        self.seen.append(measurement)
+        self.on_disk.append(len(journal.read_text().splitlines()))
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +124,9 @@ def test_verdicts_of_a_bench(measured: Measured) -> None:
 
 
 def test_every_measurement_is_told_once(measured: Measured) -> None:
-    """In order, with all its trials, whatever its verdict: that is what progress is made of."""
+    """In order, with all its trials, whatever its verdict: that is what progress is made of. By then it is on disk."""
     assert measured.seen == measured.measurements
+    assert measured.on_disk == list(range(1, len(measured.seen) + 1))
     assert [t.trial for t in measured.measurements[0].trials] == [0, 1]
 
 
@@ -140,6 +147,7 @@ def on_gpu(fake: FakeNvml, naps: list[float] | None = None, **facts: str) -> Ben
     bench = Bench(registry=planted_kernels, store=Store(Path()), options=options(device="cuda:0"), sleep=sleep)
     bench._device_type = "cuda"
     bench._pool = SimpleNamespace(pids=[13])  # type: ignore[assignment]
+    bench._turn = filelock.FileLock("ours")
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(sys.modules, "pynvml", fake)
         bench._device = bench._find_device(facts or {"gpu_uuid": fake.gpus[0].uuid})
@@ -550,7 +558,7 @@ def test_two_recoveries_at_once(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_while_publishing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The draft stays, and the next command publishes it."""
+    """The draft stays, no half run beside it, and the next command publishes it; this one goes on with its own work."""
     folder = abandon(tmp_path, SOME)
 
     def full(*_: object) -> None:
@@ -558,10 +566,10 @@ def test_a_full_disk_while_publishing_is_one_line(tmp_path: Path, monkeypatch: p
 
     with monkeypatch.context() as patched:
         patched.setattr("harness.draft.write_run", full)
-        with pytest.raises(CommandError, match=r"store .*: No space left on device; name a writable folder") as caught:
-            Store(tmp_path).recover()
-    assert caught.value.code is Exit.INFRASTRUCTURE
-    assert folder.exists()
+        assert (store := Store(tmp_path)).recover() == []
+    kept = f"what was measured is kept in {folder.name}: make room or a way to write, and the next command publishes it"
+    assert store.kept_aside == [f"store {tmp_path}: No space left on device; {kept}"]
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [folder.name]
     (published,) = Store(tmp_path).recover()
     assert load(published).measurements == SOME
 

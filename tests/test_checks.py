@@ -92,7 +92,7 @@ def selection(**chosen: object) -> Selection:
     names = ("ref", "trials", "max_time", "store", "path_file", "device", "layout", "row_stride", "first_element")
     left_out = dict.fromkeys(names)
     flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants", "regimes"), False)
-    lists = {name: [] for name in ("suite", "kernel", "shape", "dtype", "timer", "cache", "file_or_dir")}
+    lists = {name: [] for name in ("suite", "kernel", "shape", "shapes", "dtype", "timer", "cache", "file_or_dir")}
     option = SimpleNamespace(**{**left_out, **flags, **lists, **chosen})
     return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]
 

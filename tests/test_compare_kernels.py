@@ -43,6 +43,19 @@ def test_another_source_under_the_same_name(source: str, code: str | None, heade
     assert notes(base, run(plain, builds=build(source, code, header, "b"))) == said
 
 
+@pytest.mark.parametrize(("source", "said"), [("0", ()), ("x", ("kernel changed",))])
+def test_a_users_kernel_is_told_by_its_file(source: str, said: tuple[str, ...]) -> None:
+    """Whose build is another than the project's, and the one that holds it alone."""
+
+    def builds(text: str) -> Any:
+        own = replace(cuda_build(), target="own/x", sources_sha256={"x.py": text}, device_code_sha256={})
+        other = replace(own, target="own/y", sources_sha256={"y.py": "0"}, sources_by_kernel={"other": ("y.py",)})
+        return (cuda_build(), other, replace(own, sources_by_kernel={case().kernel: ("x.py",)}))
+
+    plain = measured(case(), around(1000.0))
+    assert notes(run(plain, builds=builds("0")), run(plain, builds=builds(source))) == said
+
+
 BLOCKS, TILES, CHOOSER = "blocks.cu", "tiles.cu", "picks.cu"
 RUNS = {"blocks_1": (BLOCKS,), "blocks_2": (BLOCKS,), "tiles": (TILES,), "picks": (BLOCKS, CHOOSER)}
 

@@ -17,12 +17,12 @@ from harness.reproduce.request import SESSIONS
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def nox(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run nox in the project's root, with this Python as the one on PATH."""
+def nox(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run nox, in the project's root, with this Python as the one on PATH."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         [sys.executable, "-m", "nox", *arguments],
-        cwd=ROOT,
+        cwd=cwd,
         env=os.environ | {"PATH": path} | environment,
         capture_output=True,
         text=True,
@@ -62,6 +62,26 @@ def test_a_childs_exit_code_is_noxs() -> None:
 def test_an_option_that_pytest_does_not_know_is_wrong_usage() -> None:
     """Pytest's own 4 would mean a damaged run."""
     assert nox("-s", "bench", "--no-venv", "--", "--no-such-option").returncode == 2
+
+
+def test_files_are_named_from_where_the_user_stands(tmp_path: Path) -> None:
+    """Not from the noxfile's folder; and a conftest.py beside them is nothing of pytest's."""
+    (tmp_path / "conftest.py").write_text("raise AssertionError('a user's own tests')\n")
+    (tmp_path / "mine.py").write_text('from kernels.own import kernel\nkernel("mine")(print)\n')
+    (tmp_path / "shapes.toml").write_text('shapes = ["8x24"]\n')
+    options = ["--kernels", "mine.py", "--shapes", "shapes.toml", "--device", "cpu", "--collect-only", "--cache", "hot"]
+    result = nox("-f", str(ROOT / "noxfile.py"), "-s", "bench", "--no-venv", "--", *options, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "test_sgemv[mine-8x24-async-hot]" in result.stdout
+
+
+def test_an_option_and_its_file_are_one_word() -> None:
+    """Of those that name a file alone; what is one word already stays."""
+    import noxfile
+
+    words = ["--kernels", "a b.py", "--kernels=c.py", "--shape", "8x8", "--shapes", "s.csv", "--kernels"]
+    joined = ["--kernels=a b.py", "--kernels=c.py", "--shape", "8x8", "--shapes=s.csv", "--kernels"]
+    assert noxfile.one_word(words) == joined
 
 
 def test_arguments_are_passed_on(tmp_path: Path) -> None:
@@ -121,8 +141,9 @@ def test_interrupting_the_set_up_is_130() -> None:
         noxfile.must(Failing(), ["pip"])  # type: ignore[arg-type]
 
 
-def test_only_the_first_interrupt_counts() -> None:
-    """The child is then closing and publishing; a second Ctrl-C must not leave it alone."""
+@pytest.mark.parametrize("first", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_only_the_first_interrupt_counts(first: str) -> None:
+    """The child is then closing and publishing; a second Ctrl-C must not leave it alone, nor a closed terminal."""
     import noxfile
 
     ended = []
@@ -130,13 +151,16 @@ def test_only_the_first_interrupt_counts() -> None:
     class Session:
         def run(self, *_: object, **__: object) -> None:
             try:
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(getattr(signal, first))
             finally:
-                signal.raise_signal(signal.SIGINT)
+                for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    signal.raise_signal(each)
                 ended.append(True)
 
+    before = [signal.getsignal(each) for each in noxfile.ENDING]
     assert noxfile.run(Session(), ["bench"]) == 130  # type: ignore[arg-type]
     assert ended == [True]
+    assert [signal.getsignal(each) for each in noxfile.ENDING] == before
 
 
 @pytest.mark.parametrize("name", ["torch", "pytest-benchmark", "pandas", "Jinja2", "nvidia-ml-py", "altair", "msgspec"])

@@ -159,7 +159,9 @@ def test_a_run_is_measured_again_from_its_commit(checkout: Path, recorded: Path,
     shown = ["python", "-m", "harness", "compare", str(recorded), str(store / new_id), "--all"]
     assert shlex.split(follow) == shown
     assert list(temporary.glob("sgemv-*")) == []
-    assert request_of(new).arguments == request_of(old).arguments  # it can be reproduced in its turn
+    assert (
+        request_of(new, tmp_path).arguments == request_of(old, tmp_path).arguments
+    )  # it can be reproduced in its turn
 
 
 def test_settings_of_folders_around_are_not_taken(checkout: Path, tmp_path: Path) -> None:
@@ -546,7 +548,7 @@ def test_only_options_that_say_what_is_measured_are_taken(
     words: tuple[str, ...], arguments: str, left_out: str
 ) -> None:
     """In the words of the suites, on the device that the run had; what is left out is told."""
-    found = request_of(asked(*words))
+    found = request_of(asked(*words), Path())
     wanted = [part.replace("|", " ") for part in arguments.split(" ")] if "|" not in arguments else None
     assert " ".join(found.arguments) == arguments.replace("|", " ")
     assert wanted is None or list(found.arguments) == wanted
@@ -571,9 +573,40 @@ def test_only_options_that_say_what_is_measured_are_taken(
 )
 def test_a_command_line_that_measures_nothing(run: Run, line: str) -> None:
     with pytest.raises(CommandError) as error:
-        request_of(run)
+        request_of(run, Path())
     assert str(error.value).startswith(f"cannot be tried: {line}")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("target", ["own/x", "own/../../elsewhere", "own/../own2/x", "own"])
+def test_own_kernels_are_those_that_the_run_keeps(target: str, tmp_path: Path) -> None:
+    """Whatever the file of the command line has become; nothing outside of the run is taken for one."""
+    build = replace(cuda_build(), target=target, library="x.py")
+    for name in ("run/build/own/x", "elsewhere", "run/build/own2/x"):
+        (tmp_path / name / "sources").mkdir(parents=True)
+        (tmp_path / name / "sources" / "x.py").write_text("")
+    run = replace(asked(*BENCH, "--kernels", "/etc/evil.py"), builds=(cuda_build(), build))
+    folder = tmp_path / "run"
+    if target == "own/x":
+        kept = folder.resolve() / "build/own/x/sources/x.py"
+        assert request_of(run, folder).arguments == ("suites", f"--kernels={kept}", "--device=cuda:0")
+    else:
+        with pytest.raises(CommandError, match=r"^cannot be tried: the run's own kernels: .*x\.py is no file of "):
+            request_of(run, folder)
+
+
+def test_own_kernels_that_are_not_kept() -> None:
+    """As of a run whose record was cut down."""
+    with pytest.raises(CommandError, match=r"^cannot be tried: the run keeps no file of --kernels$"):
+        request_of(asked(*BENCH, "--kernels", "x.py"), Path())
+
+
+def test_problems_of_a_file_are_those_that_were_measured() -> None:
+    """In every word that says one; the file may be another by now."""
+    options = (*BENCH, "--shapes", "s.csv", "--dtype", "float32", "--shape", "9x9", "--layout=col")
+    run = gpu_run(shapes=((64, 64), (8, 16)), trials=1)
+    run = replace(run, options=replace(run.options, command=options, device="cuda:0"))
+    assert request_of(run, Path()).arguments == ("suites", "--shape=64x64", "--shape=8x16", "--device=cuda:0")
 
 
 def test_a_build_that_came_out_alike_says_so() -> None:

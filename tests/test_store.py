@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.draft import Draft, make_store, write_run, write_sums
+from harness.draft import Draft, write_run, write_sums
 from harness.errors import CommandError, Exit
 from harness.model import DeviceState, Environment, Run, Verdict, Word
 from harness.store import SELECTORS, Store, check_ref_name, load, load_whole, new_run_id, store_root, verify
+from harness.store_folder import make_store
 from tests.sample_run import empty_run, gpu_run
 
 ROOT = Path(__file__).parents[1]

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.draft import write_run
+from harness.ending import ENDING
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Check, Measurement, Problem, Role, TrialResult, Verdict, Word
 from harness.store import Store, load, verify
@@ -192,7 +193,8 @@ def selection(**options: object) -> Selection:
     names = ("ref", "trials", "max_time", "store", "path_file", "layout", "row_stride", "first_element")
     left_out = dict.fromkeys(names)
     flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants", "regimes"), False)
-    lists = {name: [] for name in ("suite", "kernel", "shape", "dtype", "timer", "cache", "file_or_dir")}
+    named = ("suite", "kernel", "kernels", "shape", "shapes", "dtype", "timer", "cache", "file_or_dir")
+    lists = {name: [] for name in named}
     option = SimpleNamespace(**{**left_out, **flags, **lists, "device": "cpu", **options})
     return select(SimpleNamespace(option=option), registry.kernels())  # type: ignore[arg-type]
 
@@ -233,7 +235,7 @@ def test_kernels_that_another_picks_among_are_asked_for(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("other", [{"shape": ["8x8"]}, {"peers": True}])
 def test_the_problems_of_every_regime_are_not_mixed_with_others(other: dict[str, object]) -> None:
     """Neither wins silently."""
-    with pytest.raises(CommandError, match=r"^--regimes: has problems of its own; leave --shape and --peers out$"):
+    with pytest.raises(CommandError, match=r"^--regimes: has problems of its own; leave --shape, --shapes and "):
         selection(regimes=True, **other)
 
 
@@ -297,6 +299,7 @@ def test_more_wrong_values(option: str, value: object, words: str) -> None:
         (["--ref", "a/b"], "--ref: found 'a/b', wanted 1 to 64 letters, digits, '.', '_' or '-'"),
         (["--benchmark-skip"], "--benchmark-skip: nothing would be measured; leave it out"),
         (["--benchmark-disable"], "--benchmark-disable: nothing would be measured; leave it out"),
+        (["--setup-plan"], "--setup-plan: nothing would be measured; leave it out"),
         (["--benchmark-cprofile", "tottime"], "--benchmark-cprofile: the timed work is not in this process"),
         (["-p", "no:benchmark"], "-p no:benchmark: the suites need pytest-benchmark; leave it out"),
         (["--benchmark-min-rounds=9"], "--benchmark-min-rounds: has no effect here; use --max-time"),
@@ -316,24 +319,11 @@ def test_a_wrong_value_is_one_line(tmp_path: Path, arguments: list[str], words: 
 
 def test_addopts_of_another_plugin_are_refused(tmp_path: Path) -> None:
     """A user whose PYTEST_ADDOPTS has -n for xdist: pytest-benchmark would measure nothing, without a word."""
-    (tmp_path / "stands_for_xdist.py").write_text(
-        "def pytest_addoption(parser):\n"
-        "    parser.getgroup('xdist').addoption('--numprocesses', dest='numprocesses', type=int)\n"
-    )
-    path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    options = "-p stands_for_xdist --numprocesses"
-    refused = suites("-q", "--device", "cpu", PYTEST_ADDOPTS=f"{options} 2", PYTHONPATH=path)
+    refused = suites("-q", "--device", "cpu", PYTEST_ADDOPTS="-n 2")
     assert refused.returncode == 2, refused.stdout + refused.stderr
     assert refused.stderr.startswith("Exit: -n (xdist): pytest-benchmark measures nothing under it")
-    allowed = suites(
-        "-q",
-        "--device",
-        "cpu",
-        "--collect-only",
-        PYTEST_ADDOPTS=f"{options} 0",
-        PYTHONPATH=path,
-        SGEMV_STORE=str(tmp_path),
-    )
+    asked = ("-q", "--device", "cpu", "--collect-only")
+    allowed = suites(*asked, PYTEST_ADDOPTS="-n 0", SGEMV_STORE=str(tmp_path))
     assert allowed.returncode == 0, allowed.stdout + allowed.stderr
 
 
@@ -501,9 +491,10 @@ UNJUDGED = replace(CHECKED, name="cold", passed=None, reason="graph was not meas
 @pytest.fixture
 def _interrupts() -> Iterator[None]:
     """Ctrl-C means after the test what it meant before."""
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in ENDING}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def finished(root: Path, checks: tuple[Check, ...] | None, status: int = 0) -> SimpleNamespace:
@@ -518,7 +509,7 @@ def finished(root: Path, checks: tuple[Check, ...] | None, status: int = 0) -> S
     config = SimpleNamespace(stash=pytest.Stash(), _benchmarksession=SimpleNamespace(benchmarks=[]))
     config.stash[conftest.CODES] = []
     config.stash[conftest.SELECTION] = replace(selection(), ref="checked", path_file=root / "path")
-    bench = SimpleNamespace(publish=publish, kept=root, store=Store(root))
+    bench = SimpleNamespace(publish=publish, store=Store(root))
     config.stash[conftest.BENCH] = bench  # type: ignore[index]
     session = SimpleNamespace(config=config, testsfailed=0, shouldfail=False, shouldstop=False)
     conftest.pytest_sessionfinish(session, status)  # type: ignore[arg-type]

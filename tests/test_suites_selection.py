@@ -120,7 +120,7 @@ def test_names_cut_a_suite_down() -> None:
     by_kernel = cases(suite=["roofline"], kernel=["hgemv"])
     assert {case.kernel for case in by_kernel} == {"hgemv", "torch.matmul", "read"}
     assert {case.timer for case in cases(suite=["roofline"], timer=["energy"])} == {"energy"}
-    assert {case.timer for case in cases(suite=["roofline"], cache=["hot"])} == {"sync-50"}
+    assert {case.timer for case in cases(suite=["roofline"], cache=["hot"])} == {"sync-50", "async", "graph"}
     assert {case.timer for case in cases(suite=["roofline"], quick=True)} == {"graph"}
 
 

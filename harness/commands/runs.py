@@ -12,7 +12,7 @@ from harness.command_line import PIPE_WIDTH
 from harness.ending import say_error
 from harness.errors import CommandError, Exit
 from harness.store import Store, read_run
-from harness.words import LONGEST_LINE, visible
+from harness.words import LONGEST_LINE, coded, visible
 
 HELP = "list the runs, newest first"
 
@@ -45,7 +45,7 @@ def run(store: Store, _options: argparse.Namespace) -> int:
         )
         table.add_row(*(visible(cell, LONGEST_LINE) for cell in cells))
     if not table.row_count:
-        sys.stdout.write(f"no runs in {store.root}\n")
+        sys.stdout.write(f"no runs in {coded(str(store.root))}\n")
         return code
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     Console(width=width, highlight=False, markup=False, emoji=False).print(table)

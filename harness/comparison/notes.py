@@ -24,18 +24,20 @@ CLOCK_DIFFERS = 0.01
 FEWEST_DRIFTING = 3
 """Trials that must drift the same way: fewer do so by chance too often."""
 
+PROJECTS = ("cuda", "cpu")
+"""Targets of the project's own libraries."""
+
 _HEADERS = (".h", ".cuh")
 _NO_LIMIT = NO_LIMITS | {"gpu_idle", "applications_clocks_setting", "display_clock_setting"}
 """Reasons for a clock that are no sign of a device held back."""
 
 
 def kernel_notes(kernel: str, base: Run, new: Run) -> list[str]:
-    """Whether the kernel's code is another one; nothing of kernels that the project did not build.
+    """Whether the kernel's code is another one; nothing of kernels whose code no build records, such as torch's.
 
     Told by the sources whose code a launch may run: where one holds several variants, by the code of any of them.
     """
-    target = new.options.device_type
-    before, after = (next((build for build in run.builds if build.target == target), None) for run in (base, new))
+    before, after = (_build(run, new.options.device_type, kernel) for run in (base, new))
     if before is None or after is None:
         return []
     names = {*_sources(before, kernel), *_sources(after, kernel)}
@@ -51,6 +53,12 @@ def kernel_notes(kernel: str, base: Run, new: Run) -> list[str]:
     if all(codes[0][architecture] == codes[1][architecture] for architecture in shared):
         return [] if same_source else ["source changed, device code did not"]
     return ["device code changed, source did not"] if same_text else ["kernel changed"]
+
+
+def _build(run: Run, target: str, kernel: str) -> BuildRecord | None:
+    """Of the library with the kernel: the user's file that declares it, else the project's for the target."""
+    own = (build for build in run.builds if build.target not in PROJECTS and kernel in build.sources_by_kernel)
+    return next(own, None) or next((build for build in run.builds if build.target == target), None)
 
 
 def _sources(build: BuildRecord, kernel: str) -> Collection[str]:

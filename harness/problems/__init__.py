@@ -1,5 +1,6 @@
 """Problems: how they are typed, what they take in memory, and the operands that they need on a device."""
 
+from harness.problems.files import FILE, read_shapes
 from harness.problems.memory import (
     COLD_FACTOR,
     GUARD_BYTES,
@@ -28,6 +29,7 @@ from harness.problems.shapes import SHAPE, laid_out, parse_shape, parse_shapes, 
 
 __all__ = [
     "COLD_FACTOR",
+    "FILE",
     "GUARD_BYTES",
     "HOT_APART_BYTES",
     "HOT_PLACEMENTS",
@@ -45,6 +47,7 @@ __all__ = [
     "new_scale",
     "parse_shape",
     "parse_shapes",
+    "read_shapes",
     "round_to_tf32",
     "sets_for",
     "shape_text",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from harness.command_line import Parser
 from harness.errors import CommandError
-from harness.model import Run
+from harness.model import BuildRecord, Role, Run
+from harness.problems import shape_text
 from harness.reproduce import cannot
 
 SESSIONS = {
@@ -25,6 +26,15 @@ LAYOUT = ("--layout", "--row-stride", "--first-element")
 VALUES = ("--suite", "--kernel", "--shape", "--dtype", *LAYOUT, "--timer", "--cache", "--trials", "--max-time", "-k")
 FLAGS = ("--quick", "--selfcheck", "--peers", "--variants", "--regimes")
 """Options that say what is measured and for how long."""
+
+PROBLEMS = ("--shape", "--dtype", *LAYOUT)
+"""Of them, those that say which problems."""
+
+FILES = ("--kernels", "--shapes")
+"""Options that name a file, which may be another one by now: the run has what came of it."""
+
+OWN = PurePosixPath("own")
+"""In a run's build/, the files of its users' kernels; the target of their builds begins so."""
 
 ELSEWHERE = ("--store", "--ref", "--path-file")
 """Options that say where the run goes: this one goes elsewhere."""
@@ -43,15 +53,22 @@ class Request:
     """Words of the recorded command line that do not say what is measured, or that this program does not know."""
 
 
-def request_of(run: Run) -> Request:
+def is_own(build: BuildRecord) -> bool:
+    """Whether a build is of a user's file."""
+    return PurePosixPath(build.target).parts[:1] == OWN.parts
+
+
+def request_of(run: Run, folder: Path) -> Request:
     """What the recorded command line asks for. Of a record only known options are taken: others could do anything.
+
+    Users' kernels are those that the run's folder keeps. Where a file named problems, those that were measured count.
 
     Raises:
         CommandError: the command line is none that measures (INFRASTRUCTURE).
     """
     words = _words(run.options.command)
     parser = Parser(prog="pytest", add_help=False, allow_abbrev=False)
-    for name in (*VALUES, *ELSEWHERE, DEVICE):
+    for name in (*VALUES, *FILES, *ELSEWHERE, DEVICE):
         parser.add_argument(name, dest=name, action="append", default=[])
     for name in FLAGS:
         parser.add_argument(name, dest=name, action="store_true")
@@ -63,10 +80,28 @@ def request_of(run: Run) -> Request:
         raise cannot(f"the run's device is {run.options.device!r}, wanted cpu, cuda or cuda:N")
     known = vars(found)
     files = [word for word in others if _is_suite(word)]
+    if known["--shapes"]:
+        problems = dict.fromkeys(each.case.problem for each in run.measurements if each.case.role is not Role.FLOOR)
+        known |= {name: [] for name in PROBLEMS} | {"--shape": list(map(shape_text, problems))}
     options = [word for name in VALUES for value in known[name] for word in _option(name, value)]
+    options += [f"--kernels={path}" for path in _own_files(run, folder, asked=bool(known["--kernels"]))]
     flags = [name for name in FLAGS if known[name]]
     arguments = (*(files or ["suites"]), *options, *flags, f"{DEVICE}={run.options.device}")
     return Request(arguments=arguments, left_out=tuple(word for word in others if not _is_suite(word)))
+
+
+def _own_files(run: Run, folder: Path, *, asked: bool) -> list[Path]:
+    """The users' files that the run keeps."""
+    kept = (folder / "build" / OWN).resolve()
+    found = [
+        (folder / "build" / each.target / "sources" / each.library).resolve() for each in run.builds if is_own(each)
+    ]
+    if asked and not found:
+        raise cannot("the run keeps no file of --kernels")
+    for path in found:
+        if not path.is_relative_to(kept) or not path.is_file():
+            raise cannot(f"the run's own kernels: {path} is no file of {kept}")
+    return found
 
 
 def _words(command: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from harness.reproduce import cannot
 from harness.reproduce.building import VARIABLES, compilers_words, flag_variables, rebuild, said_of
 from harness.reproduce.children import show, terminated_as_interrupted
 from harness.reproduce.device import check_device
-from harness.reproduce.request import Request, request_of
+from harness.reproduce.request import Request, is_own, request_of
 from harness.reproduce.source import check_commit, git_free, kept_changes, recorded_commit, restore, worktree
 from harness.reproduce.verdict import Verdict, verdict
 from harness.store import Store, load_whole
@@ -57,7 +57,7 @@ def reproduce(store: Store, folder: Path, threshold: float, root: Path) -> Exit:
     run = load_whole(folder)
     if not run.measurements:
         raise cannot("the run has no cases", Exit.NOT_COMPARABLE)
-    commit, changes, request = recorded_commit(run), kept_changes(run, folder), request_of(run)
+    commit, changes, request = recorded_commit(run), kept_changes(run, folder), request_of(run, folder)
     check_commit(root, commit)
     check_device(run)
     store.check_writable()
@@ -69,6 +69,9 @@ def reproduce(store: Store, folder: Path, threshold: float, root: Path) -> Exit:
         environment = _environment(tree.parent, run.builds)
         with _compilers_heard(environment):
             for build in run.builds:
+                if is_own(build):
+                    _say(f"build    {build.library}: as the run keeps it, by the suites")
+                    continue
                 for line in said_of(build, rebuild(tree, build, environment)):
                     _say(f"build    {line}")
             new_folder = _measure(request, tree, environment, store)

@@ -1,0 +1,39 @@
+"""The folder of a store: made once, and what is said when it cannot be written to."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from harness.errors import CommandError, Exit
+
+
+def make_store(root: Path) -> None:
+    """Make the folder `root` of a store, if need be.
+
+    A new one tells git to leave it alone, as tools' caches do: within a checkout its files would else be changes to it,
+    and every run after the first would call the code that it measured changed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if root.is_dir():
+        return
+    root.mkdir(parents=True, exist_ok=True)
+    (root / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
+def unwritable(root: Path, error: OSError) -> CommandError:
+    """The error for a store that cannot be written to."""
+    return CommandError(
+        f"store {root}: {why(error)}; name a writable folder with --store or SGEMV_STORE", Exit.INFRASTRUCTURE
+    )
+
+
+def why(error: OSError) -> str:
+    """What the system calls it; of `copytree`, which gathers (from, to, why) of every file, the first why."""
+    if isinstance(error, shutil.Error):
+        return re.sub(r"^\[Errno \d+\] |: '.*", "", str(error.args[0][0][2]))
+    return os.strerror(error.errno) if error.errno else str(error)
