@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from harness.model import Problem, TrialResult, Word
 from harness.roofline import intensity_flop_per_byte, least_bytes
 from harness.throttling import reference_clock_mhz, throttled_share
 from reports import format as fmt
 from reports.cautions import is_wide
-from reports.figures import BASELINE, Figures, Row
+from reports.figures import BASELINE, Figures, Row, Way
 from reports.tables import Cell, Column, Table, number, table, text
 from reports.takeaway import is_short, side
 
 PLACEMENTS_SPREAD = 0.01
 """Placements of the operands whose times lie further apart within a trial are told, as a fraction."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseRow:
+    """A row of the full table, with what it can be filtered by."""
+
+    cells: tuple[Cell, ...]
+    kernels: tuple[str, ...]
+    """One, or all that lack figures for one reason."""
+    ways: tuple[Way, ...]
 
 
 def case_columns(limit: str | None) -> list[Column]:
@@ -27,7 +38,7 @@ def case_columns(limit: str | None) -> list[Column]:
         number("95 % interval", "± %"),
         number("spread of trials", "%"),
         number("bandwidth", "GB/s"),
-        number(f"of {limit or 'limit'}", "%"),
+        number(f"of {fmt.name(limit or 'limit')}", "%"),
         number(f"× {BASELINE}"),
         number("samples"),
         number("launches a sample"),
@@ -36,34 +47,50 @@ def case_columns(limit: str | None) -> list[Column]:
 
 def case_table(f: Figures, problem: Problem) -> Table:
     """Every case of one problem; those without figures say why."""
-    columns = case_columns(f.limit)
+    rows = [row.cells for row in case_rows(f).get(problem, ())]
+    return table(fmt.problem(problem), case_columns(f.limit), rows, note=case_note(f, problem), group_by=1)
+
+
+def case_rows(f: Figures) -> dict[Problem, tuple[CaseRow, ...]]:
+    """By problem the rows of its cases, those with figures first."""
     reference_mhz = reference_clock_mhz(f.run.measurements)
-    rows = [_case_cells(r, reference_mhz) for way in f.ways for r in f.passed(way) if r.problem == problem]
-    rows += _without_figures(f, problem, span=len(columns) - 2)
-    return table(fmt.problem(problem), columns, rows, note=_note(f, problem), group_by=1)
+    found: dict[Problem, list[CaseRow]] = {problem: [] for problem in f.problems}
+    for way in f.ways:
+        for row in f.passed(way):
+            cells = tuple(c if isinstance(c, Cell) else Cell(text=c) for c in _case_cells(row, reference_mhz))
+            found[row.problem].append(CaseRow(cells=cells, kernels=(row.kernel,), ways=(way,)))
+    lacking: dict[Problem, list[Row]] = defaultdict(list)
+    for row in f.rows:
+        if row.summary is None and row.problem in found:
+            lacking[row.problem].append(row)
+    for problem, rows in lacking.items():
+        found[problem] += _without_figures(f, rows)
+    return {problem: tuple(rows) for problem, rows in found.items()}
 
 
-def _without_figures(f: Figures, problem: Problem, span: int) -> list[list[Cell | str]]:
+def _without_figures(f: Figures, lacking: Sequence[Row]) -> list[CaseRow]:
     """A row a reason: kernels that lack figures for the same reason by the same timers share it."""
-    ways_by_kernel: dict[tuple[Word, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for r in f.rows:
-        if r.problem == problem and r.summary is None:
-            reason = fmt.line(r.verdict.reason or "passed, but has no samples")
-            ways_by_kernel[r.verdict.word, reason][r.kernel].append(r.way.label)
-    rows: list[list[Cell | str]] = []
+    ways_by_kernel: dict[tuple[Word, str], dict[str, list[Way]]] = defaultdict(lambda: defaultdict(list))
+    for row in lacking:
+        reason = fmt.line(row.verdict.reason or "passed, but has no samples")
+        ways_by_kernel[row.verdict.word, reason][row.kernel].append(row.way)
+    span = len(case_columns(f.limit)) - 2
+    rows: list[CaseRow] = []
     for (word, reason), by_kernel in ways_by_kernel.items():
         mark = "bad" if word in (Word.WRONG, Word.CRASHED) else "quiet"
         said = Cell(text=word, note=reason, mark=mark, columns=span)
         for ways in dict.fromkeys(tuple(each) for each in by_kernel.values()):
-            kernels = [kernel for kernel, each in by_kernel.items() if tuple(each) == ways]
+            kernels = tuple(kernel for kernel, each in by_kernel.items() if tuple(each) == ways)
             alone = kernels[0] if len(kernels) == 1 else ""
             who = fmt.name(alone) if alone else fmt.listing([fmt.name(kernel) for kernel in kernels])
-            when = "all" if len(ways) == len(f.ways) > 1 else " · ".join(ways)
-            rows.append([Cell(text=who, kernel=alone), when, said])
+            when = "all" if len(ways) == len(f.ways) > 1 else " · ".join(way.label for way in ways)
+            rows.append(
+                CaseRow(cells=(Cell(text=who, kernel=alone), Cell(text=when), said), kernels=kernels, ways=ways)
+            )
     return rows
 
 
-def _note(f: Figures, problem: Problem) -> str:
+def case_note(f: Figures, problem: Problem) -> str:
     """The problem's least work, and the floors that stand behind its short figures."""
     least, intensity = fmt.data_bytes(least_bytes(problem)), intensity_flop_per_byte(problem)
     said = [f"At least {least} must move, for {intensity:.2f} FLOP a byte."]

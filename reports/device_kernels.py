@@ -1,4 +1,4 @@
-"""What one launch of each kernel runs on the device, as the device's own profiler saw it."""
+"""What one launch of each kernel runs on the device, as the device's own profiler or a captured graph tells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from harness.model import Cache, DeviceKernel, Problem, Role
 from harness.words import THIN
 from reports import format as fmt
 from reports.figures import BASELINE, Figures, Row
-from reports.tables import Cell, Table, number, table, text
+from reports.roofline.points import is_roofline
+from reports.tables import Cell, Column, Table, number, table, text
+
+NAMED_NOTE = (
+    "From the captured graph of one launch, first trial. The number behind a name leads to the full one below: the "
+    "same short name with another number is other code."
+)
 
 NOTE = (
     "Duration: from a device kernel's start to its end, the median over the profiled launches of the first trial. "
@@ -22,7 +28,7 @@ NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceKernels:
-    """The section's content; exists only where a run has profiled launches."""
+    """The section's content; exists only where a run tells of its launches."""
 
     takeaway: str
     baseline: Table | None
@@ -36,30 +42,43 @@ class DeviceKernels:
 
 
 def device_kernels_view(f: Figures) -> DeviceKernels | None:
-    """What the page says of the kernels on the device; None where nothing was profiled."""
+    """What the page says of the kernels on the device; None where nothing is known."""
     profiled = rows_of(f)
     if not profiled:
         return None
-    names = list(dict.fromkeys(each.name for row in profiled for each in of(row)))
+    names = list(dict.fromkeys(each.name for row in profiled for each in named(row)))
+    timed = [row for row in profiled if of(row)]
+    way = fmt.listing(list(dict.fromkeys(fmt.name(row.way.label) for row in timed)))
     baseline = [row for row in profiled if row.kernel == BASELINE]
     others = [row for row in profiled if row.kernel != BASELINE]
     return DeviceKernels(
         takeaway=takeaway(f),
-        baseline=_baseline_table(baseline, names) if baseline else None,
-        others=_others_table(others, names) if others else None,
-        note=NOTE.format(way=fmt.listing(list(dict.fromkeys(fmt.name(row.way.label) for row in profiled)))),
+        baseline=_baseline_table(baseline, names, timed=bool(timed)) if baseline else None,
+        others=_others_table(others, names, timed=bool(timed)) if others else None,
+        note=NOTE.format(way=way) if timed else NAMED_NOTE,
         names=tuple(fmt.code(name) for name in names),
     )
 
 
 def rows_of(f: Figures) -> tuple[Row, ...]:
-    """Profiled cases, one a kernel and problem, cold where there are both; by kernel, then problem."""
+    """Cases whose device kernels are known, one a kernel and problem; by kernel, then problem.
+
+    Profiled ones before those of which a graph gave the names, cold before hot. A run with several tokens tells of its
+    graphs in a section of its own.
+    """
     found: dict[tuple[str, Problem], Row] = {}
+    known = of if is_roofline(f) else named
     for row in f.rows:
         place = (row.kernel, row.problem)
-        if row.role is not Role.FLOOR and of(row) and (place not in found or row.way.cache is Cache.COLD):
+        if row.role is Role.FLOOR or not known(row):
+            continue
+        if place not in found or _rank(row) > _rank(found[place]):
             found[place] = row
     return tuple(sorted(found.values(), key=lambda r: (f.kernels.index(r.kernel), f.problems.index(r.problem))))
+
+
+def _rank(row: Row) -> tuple[bool, bool]:
+    return bool(of(row)), row.way.cache is Cache.COLD
 
 
 def of(row: Row) -> tuple[DeviceKernel, ...]:
@@ -78,9 +97,9 @@ def takeaway(f: Figures) -> str:
     baseline = [row for row in rows_of(f) if row.kernel == BASELINE]
     if not baseline:
         return f"{BASELINE} was not profiled."
-    used = {each.name for row in baseline for each in of(row)}
+    used = {each.name for row in baseline for each in named(row)}
     kinds = fmt.count(len(used), "device kernel") if len(used) == 1 else f"{len(used)} different device kernels"
-    several = [row for row in baseline if len(of(row)) > 1]
+    several = [row for row in baseline if len(named(row)) > 1]
     said = f"{BASELINE} runs {kinds} on {fmt.count(len(baseline), 'problem')}"
     if not several:
         return f"{said}, one a launch."
@@ -88,40 +107,39 @@ def takeaway(f: Figures) -> str:
     return f"{said}; a launch starts several on {where}."
 
 
-def _baseline_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    lines = [[fmt.problem(row.problem), *cells] for row in rows for cells in _lines(row, names)]
-    return table(f"What {BASELINE} runs", [text("problem"), *HEADS], lines)
+def _baseline_table(rows: Sequence[Row], names: Sequence[str], *, timed: bool) -> Table:
+    lines = [[fmt.problem(row.problem), *cells] for row in rows for cells in _lines(row, names, timed=timed)]
+    return table(f"What {BASELINE} runs", [text("problem"), *_heads(timed=timed)], lines)
 
 
-def _others_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
+def _others_table(rows: Sequence[Row], names: Sequence[str], *, timed: bool) -> Table:
     lines: list[list[Cell | str]] = []
     for row in rows:
         kernel = Cell(text=fmt.name(row.kernel), kernel=row.kernel)
-        lines += [[kernel, fmt.problem(row.problem), *cells] for cells in _lines(row, names)]
-    return table("What the other kernels run", [text("kernel"), text("problem"), *HEADS], lines, group_by=0)
+        lines += [[kernel, fmt.problem(row.problem), *cells] for cells in _lines(row, names, timed=timed)]
+    heads = [text("kernel"), text("problem"), *_heads(timed=timed)]
+    return table("What the other kernels run", heads, lines, group_by=0)
 
 
-HEADS = (
-    text("device kernel"),
-    number("grid", "blocks"),
-    number("block", "threads"),
-    number("registers", "a thread"),
-    number("shared memory", "bytes a block"),
-    number("duration", "µs"),
-    number("span", "µs"),
-)
+def _heads(*, timed: bool) -> list[Column]:
+    """What a graph tells, and what the profiler tells beside it."""
+    heads = [text("device kernel"), number("grid", "blocks"), number("block", "threads")]
+    if timed:
+        heads += [number("registers", "a thread"), number("shared memory", "bytes a block")]
+        heads += [number("duration", "µs"), number("span", "µs")]
+    return heads
 
 
-def _lines(row: Row, names: Sequence[str]) -> list[list[Cell | str]]:
-    """The cells of `HEADS`, a line a device kernel; the launch's span stands in the first."""
+def _lines(row: Row, names: Sequence[str], *, timed: bool) -> list[list[Cell | str]]:
+    """The cells of `_heads`, a line a device kernel; the launch's span stands in the first."""
     samples_ns = row.measurement.trials[0].samples_ns
-    span = fmt.microseconds_figure(statistics.median(samples_ns)) if samples_ns else fmt.NONE
+    span = fmt.microseconds_figure(statistics.median(samples_ns)) if samples_ns and of(row) else fmt.NONE
     lines: list[list[Cell | str]] = []
-    for place, each in enumerate(of(row)):
+    for place, each in enumerate(named(row)):
         name = Cell(text=fmt.name(short_name(each.name)), note=f"({names.index(each.name) + 1})")
-        shape: list[Cell | str] = [fmt.extents(each.grid), fmt.extents(each.block)]
-        needs = [_known(each.registers), _known(each.shared_bytes)]
-        lines.append([name, *shape, *needs, duration(each), fmt.NONE if place else span])
+        needs: list[Cell | str] = [_known(each.registers), _known(each.shared_bytes)]
+        needs += [duration(each), fmt.NONE if place else span]
+        lines.append([name, fmt.extents(each.grid), fmt.extents(each.block), *(needs if timed else [])])
     return lines
 
 

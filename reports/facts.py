@@ -112,12 +112,14 @@ def _build(build: BuildRecord) -> BuildView:
     facts = (
         ("compiler", compiler if build.target == "cuda" else fmt.line(build.compiler_version)),
         ("flags", fmt.line(shlex.join(build.flags)) or "none"),
-        ("architectures", ", ".join(build.architectures) or "none: built for the CPU"),
+        ("architectures", fmt.line(", ".join(build.architectures)) or "none: built for the CPU"),
         ("torch's headers", fmt.line(build.torch_version)),
         ("took", f"{build.seconds:.1f}{fmt.NBSP}s, when it was built"),
         ("content hash", fmt.line(build.key)),
     )
-    return BuildView(title=f"{fmt.name(build.library)} ({build.target})", facts=facts, resources=_resources(build))
+    return BuildView(
+        title=f"{fmt.name(build.library)} ({fmt.name(build.target)})", facts=facts, resources=_resources(build)
+    )
 
 
 def _resources(build: BuildRecord) -> Table | None:
@@ -128,7 +130,7 @@ def _resources(build: BuildRecord) -> Table | None:
         spills = f"{r.spill_store_bytes} + {r.spill_load_bytes}"
         spilled = Cell(text=spills, mark="bad" if r.spill_store_bytes or r.spill_load_bytes else "")
         needs: list[Cell | str] = [str(r.registers), spilled, str(r.stack_bytes), str(r.static_shared_bytes)]
-        rows.append([fmt.line(r.function), r.arch, *needs])
+        rows.append([fmt.line(r.function), fmt.name(r.arch), *needs])
     heads = [text("device function"), text("arch"), number("registers", "a thread")]
     heads += [number("spills, stores + loads", "bytes a thread"), number("stack", "bytes a thread")]
     heads += [number("static shared memory", "bytes a block")]

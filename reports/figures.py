@@ -111,6 +111,11 @@ class Figures:
     """By timers that only a suite asks for, such as `energy`: each has a place of its own on the page."""
 
     @cached_property
+    def floor(self) -> str | None:
+        """Name of the kernel that does nothing, None if it was not measured."""
+        return next((r.kernel for r in self.rows if r.role is Role.FLOOR), None)
+
+    @cached_property
     def ceilings(self) -> Ceilings:
         """What the run measured of its device's bounds."""
         return ceilings(self.run)
@@ -171,6 +176,10 @@ class Figures:
     def find(self, kernel: str, problem: Problem, way: Way) -> Row | None:
         """The row of one case, None if it is not in the run."""
         return self._by_case.get((kernel, problem, way))
+
+    def floor_row(self, way: Way) -> Row | None:
+        """The floor's row by one way of timing, None if it has no figures."""
+        return next((r for r in self.rows if r.role is Role.FLOOR and r.way == way and r.summary is not None), None)
 
     @cached_property
     def _by_case(self) -> dict[tuple[str, Problem, Way], Row]:

@@ -78,16 +78,20 @@ def ways(f: Figures) -> tuple[Way, ...]:
 
 
 def rows_of(f: Figures, problem: Problem, way: Way) -> list[Row]:
-    """The problem's passed GEMV rows by one way of timing."""
-    return [r for r in f.passed(way) if r.problem == problem and r.role is Role.GEMV]
+    """The problem's passed rows by one way of timing, the limit kernel's too."""
+    return [r for r in f.passed(way) if r.problem == problem]
 
 
 def _has_both(f: Figures, problem: Problem) -> bool:
-    return bool(rows_of(f, problem, LAUNCHES)) and any(rows_of(f, problem, way) for way in DEVICE)
+    return bool(_gemv(f, problem, LAUNCHES)) and any(_gemv(f, problem, way) for way in DEVICE)
+
+
+def _gemv(f: Figures, problem: Problem, way: Way) -> list[Row]:
+    return [r for r in rows_of(f, problem, way) if r.role is Role.GEMV]
 
 
 def _takeaway(f: Figures, problem: Problem) -> str:
-    fastest = _fastest(rows_of(f, problem, LAUNCHES))
+    fastest = _fastest(_gemv(f, problem, LAUNCHES))
     if fastest is None or fastest.speedup is None:
         return ""
     found = [f.find(fastest.kernel, problem, way) for way in DEVICE]
@@ -103,7 +107,7 @@ def _takeaway(f: Figures, problem: Problem) -> str:
 
 def _finding(f: Figures, problem: Problem) -> Finding:
     """The kernel that is fastest by the reference's protocol, against the baseline, by each clock."""
-    fastest = _fastest(rows_of(f, problem, LAUNCHES)) or rows_of(f, problem, LAUNCHES)[0]
+    fastest = _fastest(_gemv(f, problem, LAUNCHES)) or _gemv(f, problem, LAUNCHES)[0]
     lines = [(f"the reference's protocol ({_protocol(fastest)})", _sentence(f, fastest, LAUNCHES))]
     for way in DEVICE:
         row = f.find(fastest.kernel, problem, way)

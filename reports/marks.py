@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from reports import format as fmt
 from reports.figures import BASELINE, Figures
@@ -14,7 +16,10 @@ from reports.figures import BASELINE, Figures
 COLOURS = 7
 """Series colours of the style sheet (after Okabe and Ito): `--series-0` and so on."""
 
-SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+GLYPHS = {"circle": "●", "square": "■", "triangle-up": "▲", "diamond": "◆", "triangle-down": "▼", "cross": "✚"}
+"""Vega's name of a shape → how it stands before a kernel's name in text."""
+
+SHAPES = tuple(GLYPHS)
 """With colour, so that nobody needs to see colour; 7 and 6 share no factor, so 42 kernels differ."""
 
 BREAK = ", "
@@ -27,27 +32,38 @@ ROW_PX = 13
 """Height of one kernel's line in a plot by problem."""
 
 INK, QUIET, GRID, RULE = "var(--ink)", "var(--ink-2)", "var(--grid)", "var(--ink-2)"
+PAGE, ACCENT, WARN = "var(--page)", "var(--accent)", "var(--warn)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
     """A kernel's look."""
 
+    place: int
+    """Of the kernel among the run's, from 0: its look is a class of the page's style."""
     colour: str
     shape: str
 
+    @property
+    def glyph(self) -> str:
+        """Its shape as a character."""
+        return GLYPHS[self.shape]
+
 
 def kernel_marks(f: Figures) -> dict[str, Mark]:
-    """By kernel: torch's baseline and the limit in greys, every other in a colour and shape of its own."""
+    """By kernel: torch's baseline, limit and floor in greys, every other in a colour and shape of its own."""
     marks: dict[str, Mark] = {}
     free = 0
-    for kernel in f.kernels:
+    for place, kernel in enumerate(f.kernels):
         if kernel in (BASELINE, f.limit):
             colour = "var(--baseline)" if kernel == BASELINE else "var(--limit)"
-            marks[kernel] = Mark(colour=colour, shape="square" if kernel == BASELINE else "cross")
+            marks[kernel] = Mark(place=place, colour=colour, shape="square" if kernel == BASELINE else "cross")
         else:
-            marks[kernel] = Mark(colour=f"var(--series-{free % COLOURS})", shape=SHAPES[free % len(SHAPES)])
+            colour = f"var(--series-{free % COLOURS})"
+            marks[kernel] = Mark(place=place, colour=colour, shape=SHAPES[free % len(SHAPES)])
             free += 1
+    if f.floor is not None:
+        marks[f.floor] = Mark(place=len(marks), colour="var(--limit)", shape="circle")
     return marks
 
 
@@ -69,7 +85,9 @@ class Axis:
     """True: the axis starts at 0."""
 
 
-def dots(rows: Sequence[dict[str, Any]], marks: dict[str, Mark], axis: Axis) -> dict[str, Any]:
+def dots(
+    rows: Sequence[dict[str, Any]], marks: dict[str, Mark], axis: Axis, figures: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """A plot with a band a problem and in it a line a kernel.
 
     Args:
@@ -77,6 +95,7 @@ def dots(rows: Sequence[dict[str, Any]], marks: dict[str, Mark], axis: Axis) -> 
             are shown on hover under their own name, which holds no dot (Vega would look inside it).
         marks: each kernel's look.
         axis: of the values.
+        figures: entries with numbers that are shown on hover too, each with its format.
     """
     present = {row["kernel"] for row in rows}
     looks = {fmt.name(kernel): mark for kernel, mark in marks.items() if kernel in present}
@@ -86,7 +105,7 @@ def dots(rows: Sequence[dict[str, Any]], marks: dict[str, Mark], axis: Axis) -> 
         y=_bands(problems),
         yOffset=alt.YOffset("kernel:N", scale=alt.Scale(domain=kernels, padding=0.9), sort=None),
         color=_by_kernel(kernels, [looks[k].colour for k in kernels], alt.Color),
-        tooltip=[alt.Tooltip(f"{name}:N", title=name) for name in _said(rows)],
+        tooltip=tooltips(rows, figures or {}),
     )
     x = _value_axis(axis)
     points = base.mark_point(filled=True, size=52, opacity=0.85).encode(
@@ -102,15 +121,34 @@ def dots(rows: Sequence[dict[str, Any]], marks: dict[str, Mark], axis: Axis) -> 
     return finish(alt.layer(*layers).properties(width="container", height=height))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """Rows that altair puts into a specification as they are: it would spend seconds on looking at each."""
+
+    rows: Sequence[dict[str, Any]]
+    _schema: ClassVar[dict[str, Any]] = {"type": "array"}
+    """With `to_dict` what altair takes for a part of a specification."""
+
+    def to_dict(self, **_: Any) -> list[dict[str, Any]]:
+        return list(self.rows)
+
+
 def plot(rows: Sequence[dict[str, Any]]) -> alt.Chart:
     """A plot of rows that stand in the page itself; altair's own limit on rows is for tables of samples."""
-    return alt.Chart(alt.Data(values=list(rows)))  # type: ignore[no-untyped-call] # altair leaves it unannotated
+    return alt.Chart(alt.Data(values=_Rows(rows=rows)))  # type: ignore[no-untyped-call] # altair leaves it unannotated
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Altair holds no part against its schema meanwhile, which takes seconds for a page; tests draw every chart."""
+    with debug_mode(False):
+        yield
 
 
 def finish(chart: alt.LayerChart | alt.FacetChart | alt.Chart) -> dict[str, Any]:
     """The plot's specification without the address of its schema, which nothing must fetch.
 
-    Not held against that schema: it takes seconds for a page's hundreds of marks, and tests draw every chart.
+    Not held against that schema, as `unchecked` says.
     """
     spec: dict[str, Any] = chart.to_dict(validate=False)
     spec.pop("$schema", None)
@@ -157,9 +195,14 @@ def _by_kernel(kernels: list[str], looks: list[str], channel: Any) -> Any:
     return channel("kernel:N", scale=alt.Scale(domain=kernels, range=looks), legend=None)
 
 
-def _said(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Entries that are text, in order of appearance."""
-    return list(dict.fromkeys(name for row in rows for name, value in row.items() if isinstance(value, str)))
+def tooltips(rows: Sequence[dict[str, Any]], figures: Mapping[str, str]) -> list[alt.Tooltip]:
+    """Entries that are text, in order of appearance, then `figures` with their formats."""
+    said = dict.fromkeys(name for row in rows for name, value in row.items() if isinstance(value, str))
+    words = [alt.Tooltip(field=name, type="nominal", title=name) for name in said]
+    titles = {name: "against the case" if name == "value" else name for name in figures}
+    return words + [
+        alt.Tooltip(field=name, type="quantitative", title=titles[name], format=look) for name, look in figures.items()
+    ]
 
 
 def page_config() -> dict[str, Any]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.output import write_file
+from harness.words import coded
 from reports import format as fmt
 
 if TYPE_CHECKING:
@@ -60,13 +62,17 @@ def content_security_policy(scripts: Sequence[str]) -> str:
 
 
 def page_environment() -> jinja2.Environment:
-    """Templates whose values are escaped, with the filters `name`, `line` and `until`; an unknown value is an error."""
+    """Templates whose values are escaped, with the filters `name`, `line` and `until`; an unknown value is an error.
+
+    Of text that comes without a filter what would hide or reorder the text around it shows as codes all the same.
+    """
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: coded(value) if type(value) is str else value,  # Markup is the program's own
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -82,6 +88,7 @@ def template_text(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
+@cache
 def chart_library() -> str:
     """The script that draws Vega-Lite charts as `vegaEmbed`, 0.9 MB."""
     import vl_convert

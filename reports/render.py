@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import store
 from harness.model import Run
+from reports.chart_data import ChartData
 from reports.charts import Panel, charts
 from reports.figures import Figures
-from reports.marks import kernel_marks, page_config
+from reports.marks import kernel_marks, page_config, unchecked
 from reports.page import chart_library, render_page, template_text, write_page
 from reports.view import view
 
@@ -22,13 +24,16 @@ def render_run(run: Run, files: Sequence[tuple[str, int]] = ()) -> str:
         run: with samples and device states, as `harness.store.load` gives it.
         files: (path within the run's folder, bytes) to be listed.
     """
-    content = view(run, files)
+    content, data = view(run, files), ChartData()
+    with unchecked():
+        sections = _pictures(content.figures, data)
     return render_page(
         "run.html.j2",
-        {"library": chart_library(), "page": template_text("page.js")},
+        {"library": chart_library(), "page": template_text("page.js"), "figures": template_text("figures.js")},
         view=content,
         run=run,
-        sections=_pictures(content.figures),
+        sections=sections,
+        rows=data.by_name,
         marks=kernel_marks(content.figures),
         config=page_config(),
     )
@@ -49,15 +54,17 @@ def write_run_page(folder: Path, target: Path) -> Path:
     return write_page(render_run(run, files), target)
 
 
-def _pictures(f: Figures) -> dict[str, list[dict[str, Any]]]:
-    """Charts that have something to show, by section."""
+def _pictures(f: Figures, data: ChartData) -> dict[str, list[dict[str, Any]]]:
+    """Charts that have something to show, by section; their rows are put into `data`."""
     by_section: dict[str, list[dict[str, Any]]] = {}
     for chart in charts():
-        if panels := chart.spec(f):
+        if found := chart.spec(f):
+            panels = [replace(panel, spec=data.without_rows(panel.spec)) for panel in found]
             entry = {"chart": chart, "panels": panels, "tables": chart.table(f), "kernels": _legend(f, panels)}
             by_section.setdefault(chart.section, []).append(entry)
     return by_section
 
 
 def _legend(f: Figures, panels: Sequence[Panel]) -> list[str]:
-    return [kernel for kernel in f.kernels if any(kernel in panel.kernels for panel in panels)]
+    """Kernels that its panels show, in the order of the run's."""
+    return [kernel for kernel in kernel_marks(f) if any(kernel in panel.kernels for panel in panels)]

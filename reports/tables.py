@@ -44,6 +44,15 @@ class Table:
     group_by: int | None = None
     """Index of the column whose change starts a new group of rows, set off by a line."""
 
+    @property
+    def numbers_from(self) -> int:
+        """Place, from 1, of the first column of figures where no column of words follows; 0 where one does.
+
+        The page says it once a table then, not in every cell.
+        """
+        first = next((place for place, column in enumerate(self.columns) if column.number), 0)
+        return first + 1 if first and all(column.number for column in self.columns[first:]) else 0
+
 
 def text(title: str) -> Column:
     """A column of words."""

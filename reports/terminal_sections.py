@@ -14,7 +14,7 @@ from harness.words import significant
 from reports import format as fmt
 from reports import selfcheck as checks
 from reports import side_by_side as beside
-from reports.device_kernels import duration, of, rows_of
+from reports.device_kernels import duration, named, rows_of
 from reports.device_kernels import takeaway as kernels_takeaway
 from reports.figures import BASELINE, Figures, Row
 
@@ -79,7 +79,7 @@ def _device_kernels(f: Figures) -> Iterator[RenderableType]:
     for head in ("grid", "block", "µs"):
         shown.add_column(head, justify="right", overflow="fold")
     for row in rows:
-        for each in of(row):
+        for each in named(row):
             name = fmt.name(short_name(each.name))
             shape = (fmt.extents(each.grid), fmt.extents(each.block))
             cells = (fmt.problem(row.problem), name, *shape, duration(each))

@@ -6,46 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from harness.model import Problem, Run
+from harness.model import Run
 from reports import format as fmt
-from reports.cases import case_table
 from reports.cautions import Caution, Level, cautions
 from reports.choices import choice_tables
 from reports.device import device_tables
 from reports.device_kernels import DeviceKernels, device_kernels_view
 from reports.facts import BuildView, build_views, command, device_name, environment_tables, method
 from reports.figures import Figures, figures
+from reports.full_table import CaseTable, full_table
 from reports.launch_rate import LaunchRate, launch_rate
 from reports.roofline.view import Roofline, roofline_view
 from reports.selfcheck import Selfcheck, failed_elsewhere, failures, selfcheck_view
 from reports.side_by_side import SideBySide, side_by_side
 from reports.tables import Table
 from reports.takeaway import floor_note, limit_takeaway, takeaway
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cases:
-    """The full table of one problem."""
-
-    title: str
-    open: Table
-    """By the ways of timing that lead."""
-    folded: Table | None
-    """By the others; None where there are none."""
-    summary: str
-    """What is folded, with its number of rows."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CaseGroup:
-    """The full tables of the problems of one dtype."""
-
-    title: str
-    """The dtype with its number of problems; "" where the run has one dtype."""
-    first: int
-    """Place of its first problem among all, from 1."""
-    cases: tuple[Cases, ...]
-    folded: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +39,8 @@ class View:
     """What the timers themselves cost; "" where it was not measured or matters to no figure."""
     kernels: tuple[tuple[str, str], ...]
     """(name, design in a line)."""
-    case_groups: tuple[CaseGroup, ...]
-    """The full tables, one a problem, by dtype."""
+    cases: CaseTable
+    """Every case."""
     roofline: Roofline | None
     """None where the run has neither several tokens nor a suite's own timers."""
     choices: tuple[Table, ...]
@@ -81,11 +56,6 @@ class View:
     command: str
     files: tuple[tuple[str, str], ...]
     """(path within the run, size)."""
-
-    @property
-    def cases(self) -> tuple[Cases, ...]:
-        """The full tables of all dtypes."""
-        return tuple(each for group in self.case_groups for each in group.cases)
 
 
 def view(run: Run, files: Sequence[tuple[str, int]] = ()) -> View:
@@ -106,7 +76,7 @@ def view(run: Run, files: Sequence[tuple[str, int]] = ()) -> View:
         limit_takeaway=limit_takeaway(gemv),
         floor_note=floor_note(gemv),
         kernels=tuple((k, fmt.line(run.kernels.get(k, "no summary recorded"))) for k in f.kernels),
-        case_groups=_case_groups(gemv),
+        cases=full_table(f),
         roofline=roofline_view(f),
         choices=choice_tables(gemv),
         launch_rate=launch_rate(gemv),
@@ -126,27 +96,6 @@ def all_cautions(f: Figures) -> tuple[Caution, ...]:
     """What to know before the figures, the selfcheck's failures among it; the gravest first."""
     order = list(Level)
     return tuple(sorted((*cautions(f), *failed_elsewhere(f), *failures(f)), key=lambda c: order.index(c.level)))
-
-
-def _case_groups(f: Figures) -> tuple[CaseGroup, ...]:
-    """By dtype; the first is shown at once."""
-    groups: list[CaseGroup] = []
-    first = 1
-    for dtype in f.dtypes:
-        own = f.of_dtype(dtype)
-        cases = tuple(_cases(own, problem) for problem in own.problems)
-        title = f"{fmt.name(dtype)}: {fmt.count(len(cases), 'problem')}" if len(f.dtypes) > 1 else ""
-        groups.append(CaseGroup(title=title, first=first, cases=cases, folded=bool(groups)))
-        first += len(cases)
-    return tuple(groups)
-
-
-def _cases(f: Figures, problem: Problem) -> Cases:
-    led = case_table(f.by(f.leading), problem)
-    folded = case_table(f.by(f.folded), problem) if f.folded else None
-    timers = fmt.listing([fmt.name(timer) for timer in dict.fromkeys(way.timer for way in f.folded)])
-    summary = f"By {timers}: {fmt.count(len(folded.rows), 'row')}" if folded else ""
-    return Cases(title=led.caption, open=led, folded=folded, summary=summary)
 
 
 def lede(f: Figures) -> str:

@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 MOST_WAITING_S = 30.0
 
 if TYPE_CHECKING:
@@ -29,3 +31,12 @@ def wait_until(page: Page, expression: str) -> None:
     while not page.evaluate(expression):
         assert time.monotonic() < ends, f"not so after {MOST_WAITING_S:g} s: {expression}"
         page.wait_for_timeout(50)
+
+
+def serious_complaints(page: Page, *rules: str) -> list[str]:
+    """What axe calls serious or critical by these rules, by default all: rule, and the first element that breaks it."""
+    sync: Any = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    found = sync.Axe().run(page, options=options).response["violations"]
+    grave = [each for each in found if each["impact"] in ("serious", "critical")]
+    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in grave]

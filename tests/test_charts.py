@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from harness.model import TrialResult, Verdict, Word
+from reports.chart_data import ChartData
 from reports.charts import charts
+from reports.charts.clocks import stretches
+from reports.charts.trials import quantiles_ns
+from reports.device import Point
 from reports.figures import figures
 from reports.marks import kernel_marks
 from tests.sample_roofline import roofline_run
@@ -76,6 +82,56 @@ def test_specifications_hold_no_samples() -> None:
     few = sum(len(json.dumps(p.spec)) for c in charts() for p in c.spec(figures(gpu_run(samples=30))))
     many = sum(len(json.dumps(p.spec)) for c in charts() for p in c.spec(figures(gpu_run(samples=300))))
     assert abs(many - few) < few / 50
+
+
+def test_rows_are_kept_once_by_column() -> None:
+    """What two pictures draw is there once; few rows stay in the picture; a value that a row lacks is None."""
+    rows = [{"kernel": name, "value": 1.5} for name in "aabbb"] + [{"kernel": "a", "low": 2}]
+    data = ChartData()
+    specs = [
+        data.without_rows({"layer": [{"data": {"values": rows[:]}}], "data": {"values": [{"at": 1}]}}) for _ in "12"
+    ]
+    assert specs[0] == specs[1] == {"layer": [{"data": {"name": "rows-1"}}], "data": {"values": [{"at": 1}]}}
+    assert data.by_name == {
+        "rows-1": {
+            "kernel": {"of": ["a", "b"], "at": [0, 0, 1, 1, 1, 0]},
+            "value": [1.5] * 5 + [None],
+            "low": [None] * 5 + [2],
+        }
+    }
+
+
+def test_limit_and_floor_are_in_charts_of_speed_and_time() -> None:
+    """Read beside every problem, the empty kernel where the baseline is short; read once a dtype against T."""
+    f = figures(gpu_run(shapes=((1024, 16), (4096, 4096))))
+    speed = next(c for c in charts() if c.section == "speed")
+    text = json.dumps(speed.spec(f)[0].spec, ensure_ascii=False)
+    marks = {(row["problem"], row["kernel"]) for row in json.loads(text)["layer"][-1]["data"]["values"]}
+    assert marks >= {("1024×16", "read"), ("4096×4096", "read"), ("1024×16", "empty")}
+    assert ("4096×4096", "empty") not in marks
+    trials = next(c for c in charts() if c.section == "trials")
+    assert {"read", "empty"} <= set(trials.spec(f)[1].kernels)
+    latency = next(c for c in charts() if c.section == "latency")
+    batch = figures(roofline_run(weights=((4096, 4096),), tokens=(1, 8), dtypes=("float16", "int8")))
+    said = json.dumps(latency.spec(batch)[0].spec, ensure_ascii=False)
+    assert "read, float16" in said
+    assert "empty: floor of the timer" in said
+
+
+def test_throttled_stretches() -> None:
+    """Neighbours share a stretch; a point alone has one of its own."""
+    held = [False, True, True, False, True, False]
+    points = [Point(seconds=i, low=1, middle=1, high=1, held_back=each) for i, each in enumerate(held)]
+    found = stretches(points)
+    assert [(round(start), round(end)) for start, end in found] == [(1, 2), (4, 4)]
+    assert all(start < end for start, end in found)
+
+
+def test_quantiles_by_hand() -> None:
+    """0 to 100: every quantile is its own percentage; one sample is all of them."""
+    whole = TrialResult(trial=0, verdict=Verdict(word=Word.PASSED), samples_ns=tuple(float(i) for i in range(101)))
+    assert quantiles_ns(whole) == pytest.approx((0, 5, 25, 50, 75, 95, 100))
+    assert quantiles_ns(replace(whole, samples_ns=(3.0,))) == (3.0,) * 7
 
 
 def test_hostile_name_is_readable_in_charts() -> None:

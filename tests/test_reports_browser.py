@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,12 +31,12 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_charts_are_drawn(browser: Browser, page_file: Path, width: int, scheme: str) -> None:
-    """All 17 charts as SVG, no message on the console, no request, no sideways scrolling, hostile names inert."""
+    """All 18 charts as SVG, no message on the console, no request, no sideways scrolling, hostile names inert."""
     complaints: list[str] = []
     view: Any = {"width": width, "height": 900}
     page = opened(browser, page_file, complaints, viewport=view, color_scheme=scheme)
     wait_until(page, DRAWN)
-    assert page.locator(".plot svg").count() == 17
+    assert page.locator(".plot svg").count() == 18
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert complaints == []
     page.close()
@@ -87,9 +88,11 @@ def test_small_screen_leaves_room_for_figures(browser: Browser, tmp_path: Path) 
     path.write_text(render_run(grouped_run()), encoding="utf-8")
     page = opened(browser, path, [], viewport={"width": 390, "height": 900})
     wait_until(page, DRAWN)
-    grouped = page.locator("#cases tbody th", has_text=" and ")
+    grouped = page.locator("#cases tbody tr:not(.group) th", has_text=" and ")
     assert "torch.matmul, " in grouped.first.inner_text()
-    heads = "[...document.querySelectorAll('.scroll tr > th:first-child')].filter(e => !e.closest('.pairs'))"
+    heads = (
+        "[...document.querySelectorAll('.scroll tr:not(.group) > th:first-child')].filter(e => !e.closest('.pairs'))"
+    )
     assert page.evaluate(f"Math.max(...{heads}.map(e => e.getBoundingClientRect().width))") <= 195
     spill = """[...document.querySelectorAll('.pairs tr > *, .scroll tr > th:first-child')].filter(cell => {
       const text = document.createRange();
@@ -123,6 +126,38 @@ def test_hover_shows_figures(browser: Browser, page_file: Path) -> None:
     wanted = ("kernel", "1024×", "graph/cold", "×", "µs")
     assert "undefined" not in shown
     assert [word for word in wanted if word not in shown] == []
+    page.close()
+
+
+def test_one_case_trial_by_trial(browser: Browser, page_file: Path) -> None:
+    """The widest first; the list, by keyboard, and a click on a mark choose another; its quantiles are told."""
+    complaints: list[str] = []
+    page = opened(browser, page_file, complaints, viewport={"width": 1280, "height": 900})
+    wait_until(page, DRAWN)
+    table, case = page.locator("#trials-1-one-table"), page.locator("#trials-1-one-case")
+    assert page.locator("#trials .plot[data-chosen] path[aria-roledescription='point']").count() == 5
+    assert table.locator("thead th").all_inner_texts() == [
+        "trial", "lowest, µs", "5 %, µs", "25 %, µs", "median, µs", "75 %, µs", "95 %, µs", "highest, µs", "samples",
+    ]  # fmt: skip
+    assert "sgemv_k32_f32, 1024×128, graph" in case.evaluate("select => select.selectedOptions[0].text")
+    before = table.inner_text()
+    case.focus()
+    page.keyboard.press("ArrowDown")
+    wait_until(page, f"document.getElementById('trials-1-one-table').innerText !== {json.dumps(before)}")
+    figures = [float(text) for text in table.locator("tbody tr").first.locator("td").all_inner_texts()]
+    assert figures[:7] == sorted(figures[:7])
+    assert figures[7] == 30
+    chosen = case.input_value()
+    mark = page.locator("#trials .plot:not([data-chosen]) path[aria-roledescription='point']").first
+    mark.click(force=True)
+    wait_until(page, f"document.getElementById('trials-1-one-case').value !== '{chosen}'")
+    page.mouse.move(0, 0)
+    mark.hover(force=True)
+    tip = page.locator("#vg-tooltip-element")
+    tip.wait_for(state="visible")
+    shown = tip.inner_text()
+    assert [word for word in ("25 %, µs", "median, µs", "against the case", "samples") if word not in shown] == []
+    assert complaints == []
     page.close()
 
 

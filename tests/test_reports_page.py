@@ -20,6 +20,7 @@ from reports import packages
 from reports.__main__ import main
 from reports.render import render_run
 from reports.view import view
+from tests.sample_roofline import roofline_run
 from tests.sample_run import HOSTILE, cpu_run, empty_run, gpu_run, large_run, one_trial_run
 from tests.sample_selfcheck import long_run
 
@@ -46,12 +47,12 @@ class TestPage:
         assert all(link.startswith(("#", "data:")) for link in parser.links)
 
     def test_hostile_names_stay_text(self) -> None:
-        """No script but the page's two, and no raw name anywhere."""
+        """No script but the page's three, and no raw name anywhere."""
         html = render_run(gpu_run(hostile=True))
         parser = _Links()
         parser.feed(html)
         assert HOSTILE not in html
-        assert sum("type" not in attributes for attributes in parser.scripts) == 2
+        assert sum("type" not in attributes for attributes in parser.scripts) == 3
         assert "<script>alert" not in html
         assert "{{ 7*7 }}" in html
 
@@ -63,12 +64,23 @@ class TestPage:
         assert len(html.encode()) < 2_000_000
         assert "</html>" in html
 
-    def test_large_run_is_quick(self) -> None:
-        """160 cases × 5 trials in under 5 s."""
-        run = large_run()
-        started = time.perf_counter()
-        render_run(run)
-        assert time.perf_counter() - started < 5
+    def test_large_run_is_quick_and_small(self) -> None:
+        """500 cases × 5 trials × 200 samples in under 5 s of a processor, to under 2 MB."""
+        run = large_run(problems=25)
+        assert sum(len(t.samples_ns) for m in run.measurements for t in m.trials) >= 500 * 5 * 200
+        started = time.process_time()
+        html = render_run(run)
+        assert time.process_time() - started < 5
+        assert len(html.encode()) < 2_000_000
+
+    def test_both_suites_on_one_page(self) -> None:
+        """Some 1280 cases, most of them products with several tokens, to under 3 MB."""
+        both, plain = roofline_run(), large_run(problems=10)
+        run = replace(
+            both, measurements=(*both.measurements, *plain.measurements), kernels=both.kernels | plain.kernels
+        )
+        assert len(run.measurements) > 1270
+        assert len(render_run(run).encode()) < 3_000_000
 
     def test_specifications_are_json(self) -> None:
         """No NaN gets into the page, nothing names an address."""
@@ -81,7 +93,7 @@ class TestPage:
         """What the page says is there without a template."""
         seen = view(gpu_run(), [("run.json", 2048)])
         assert seen.files == (("run.json", "2\xa0KiB"),)
-        assert len(seen.cases) == 4
+        assert len(seen.cases.problems) == 4
         assert seen.builds[0].resources is not None
         assert any(term == "timer graph" for term, _ in seen.method)
         assert "nox -s bench" in seen.command

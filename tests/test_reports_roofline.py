@@ -83,7 +83,7 @@ def test_products_with_several_tokens_leave_the_old_sections() -> None:
     assert "gemv_w8" in f.gemv.kernels
     alone = of(timed("torch.matmul", half(16), 1.0))
     assert alone.gemv is alone
-    assert [each.title for each in view(alone.run).cases] == ["4096×4096×16, float16"]
+    assert [each.title for each in view(alone.run).cases.problems] == ["4096×4096×16, float16"]
 
 
 def test_ceilings_beside_the_datasheet() -> None:

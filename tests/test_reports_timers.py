@@ -80,9 +80,7 @@ class TestFigures:
             if chart.section in {"speed", "limit", "trials"}:
                 assert not any("profiler" in panel.title for panel in chart.spec(f))
                 assert not any("profiler" in table.caption for table in chart.table(f))
-        folded = view(run).cases[0].folded
-        assert folded is not None
-        assert "profiler/cold" in {row[1].text for row in folded.rows}
+        assert "profiler/cold" in {row.cells[1].text for row in view(run).cases.problems[0].rows}
 
     def test_profiler_alone_is_charted(self, run: Run) -> None:
         """Where it is all there is."""
@@ -101,10 +99,10 @@ class TestFigures:
         assert [(p.title, p.folded) for p in speed[:3]] == [
             ("graph/cold", False), ("graph/hot", False), ("event/cold", True),
         ]  # fmt: skip
-        seen = view(run).cases[1]
-        assert {row[1].text for row in seen.open.rows if row[2].columns == 1} == {"graph/cold", "graph/hot"}
-        assert seen.folded is not None
-        assert seen.summary == f"By event, async, sync and profiler: {len(seen.folded.rows)} rows"
+        timer = next(facet for facet in view(run).cases.facets if facet.name == "timer")
+        assert timer.values == ("graph", "event", "async", "sync", "profiler")
+        assert timer.chosen == 0
+        assert all(facet.chosen is None for facet in view(few.run).cases.facets)
         assert "event" not in floor_note(f)
 
     def test_lede_says_who_has_fewer_trials(self, run: Run) -> None:

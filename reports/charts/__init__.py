@@ -31,6 +31,8 @@ class Panel:
     """True: takes the whole width."""
     folded: bool = False
     """True: is drawn only once the reader opens the box of such panels."""
+    chosen: int | None = None
+    """Of a picture of one case at a time: the first, a number in `case` of the rows of its chart's other panels."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ from typing import Any
 
 import altair as alt
 
-from harness.model import Problem
+from harness.model import Problem, Role
 from reports import format as fmt
 from reports.charts import Chart, Panel
 from reports.charts.roofline import colour_by_dtype, shape_by_kernel
-from reports.figures import Figures, Row, Way
-from reports.marks import GRID, finish, plot
+from reports.figures import FLOOR_MATTERS_NS, Figures, Row, Way
+from reports.marks import GRID, QUIET, finish, plot
 from reports.roofline.llama import LAYERS
 from reports.roofline.points import (
     Weight,
@@ -25,8 +25,11 @@ from reports.roofline.points import (
     weights,
 )
 from reports.tables import Cell, Table, number, table, text
+from reports.takeaway import is_short
 
 HEIGHT_PX = 320
+NEAR = 1.3
+"""Lines nearer to each other than this factor are told in one line of text."""
 
 
 def weight_title(weight: Weight) -> str:
@@ -43,7 +46,7 @@ def panels(f: Figures) -> list[Panel]:
         if rows:
             title, count = weight_title(weight), fmt.count(len(rows), "case")
             description = f"Median time of a launch in µs against T on {title}, both axes logarithmic: {count}."
-            spec = _spec(f, [_entry(f, row) for row in rows])
+            spec = _spec(f, [_entry(f, row) for row in rows], _bounds(f, weight, rows))
             found.append(Panel(title=title, description=description, spec=spec, wide=not found, folded=bool(found)))
     return found
 
@@ -63,7 +66,27 @@ def _entry(f: Figures, row: Row) -> dict[str, Any]:
     }
 
 
-def _spec(f: Figures, entries: list[dict[str, Any]]) -> dict[str, Any]:
+def _bounds(f: Figures, weight: Weight, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """What reading the weight takes for one token, by dtype; the floor where a figure is so short that it matters."""
+    if f.headline is None:
+        return []
+    reads = [r for r in of_weight(f.passed(f.headline), weight) if r.role is Role.LIMIT]
+    floor = f.floor_row(f.headline)
+    found = [(r, fmt.name(r.problem.dtype)) for r in reads]
+    found += [(floor, "")] if floor is not None and any(is_short(row) for row in rows) else []
+    return [
+        {
+            "us": round(median_ns(row) / 1e3, 4),
+            "bound": f"{fmt.name(row.kernel)}, {dtype}" if dtype else f"{fmt.name(row.kernel)}: floor of the timer",
+            "dtype": dtype or None,
+            "time": fmt.microseconds_pm(row.summary.median_ns),
+        }
+        for row, dtype in found
+        if row.summary is not None
+    ]
+
+
+def _spec(f: Figures, entries: list[dict[str, Any]], bounds: list[dict[str, Any]]) -> dict[str, Any]:
     dtypes = list(dict.fromkeys(entry["dtype"] for entry in entries))
     kernels = list(dict.fromkeys(entry["kernel"] for entry in entries))
     ticks = sorted({entry["tokens"] for entry in entries})
@@ -79,7 +102,33 @@ def _spec(f: Figures, entries: list[dict[str, Any]]) -> dict[str, Any]:
     lines = base.mark_line(strokeWidth=1.3, opacity=0.7).encode(detail="kernel:N")
     marks = base.mark_point(filled=True, size=46, opacity=0.9)
     marks = marks.encode(shape=shape_by_kernel(f, kernels), tooltip=said)
-    return finish(alt.layer(lines, marks).properties(width="container", height=HEIGHT_PX))
+    return finish(
+        alt.layer(*_bound_layers(bounds, dtypes, y), lines, marks).properties(width="container", height=HEIGHT_PX)
+    )
+
+
+def _bound_layers(bounds: list[dict[str, Any]], dtypes: list[str], y: alt.Y) -> list[alt.Chart]:
+    """Dashed, with their names at the right end; the floor is grey."""
+    layers = []
+    of_dtypes, floor = ([b for b in bounds if bool(b["dtype"]) is known] for known in (True, False))
+    for own, colour in ((of_dtypes, colour_by_dtype(dtypes)), (floor, alt.value(QUIET))):
+        if own:
+            base = plot(own).encode(y=y, color=colour)
+            told = [alt.Tooltip(f"{name}:N", title=name) for name in ("bound", "time")]
+            layers.append(base.mark_rule(strokeDash=[5, 4], strokeWidth=1.3, opacity=0.8).encode(tooltip=told))
+    names = plot(_names(bounds)).mark_text(align="right", baseline="bottom", dy=-3, fontSize=10.5, color=QUIET)
+    return [*layers, names.encode(y=y, x=alt.value("width"), text="bound:N")] if layers else []
+
+
+def _names(bounds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Where to write what; bounds that nearly meet share a line of text."""
+    found: list[dict[str, Any]] = []
+    for bound in sorted(bounds, key=lambda each: -each["us"]):
+        if found and found[-1]["us"] < bound["us"] * NEAR:
+            found[-1]["bound"] += f" · {bound['dtype'] or bound['bound']}"
+        else:
+            found.append({"us": bound["us"], "bound": bound["bound"]})
+    return found
 
 
 def tables(f: Figures) -> list[Table]:
@@ -144,7 +193,8 @@ CHARTS = (
         explanation=(
             "The same weight with T tokens. Flat: the weight's bytes take the time, and more tokens cost next to "
             "nothing. Rising as T does: arithmetic takes it. Both axes are logarithmic; colour is the dtype, shape the "
-            "kernel."
+            "kernel. Dashed: what reading the weight takes for one token, and the empty kernel where a figure is below "
+            f"{FLOOR_MATTERS_NS // 1000}{fmt.NBSP}µs."
         ),
         spec=panels,
         table=tables,

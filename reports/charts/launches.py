@@ -85,8 +85,8 @@ CHARTS = (
         title="A launch by the host's clock and by device time, µs",
         explanation=(
             "The grey line joins one kernel's figures by different timers: its length is what the host adds, not what "
-            "the kernel costs. Figures of different timers stand beside each other to show that they are different "
-            "things; no ratio is taken between them."
+            "the kernel costs. read only reads A and x; the empty kernel does nothing. Figures of different timers "
+            "stand beside each other to show that they are different things; no ratio is taken between them."
         ),
         spec=panels,
         table=tables,

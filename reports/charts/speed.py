@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.stats import Interval
+from harness.model import Problem
+from harness.stats import Interval, speedup
 from reports import format as fmt
 from reports.charts import Chart, Panel
-from reports.figures import BASELINE, Figures, Row, Way
+from reports.figures import BASELINE, FLOOR_MATTERS_NS, Figures, Row, Way
 from reports.marks import Axis, dots, kernel_marks
 from reports.tables import Cell, Table, number, table, text
+from reports.takeaway import is_short
 
-Pick = Callable[[Row], Interval | None]
+Pick = Callable[[Figures, Way], Iterator[tuple[Row, Problem, Interval]]]
+"""Rows by one way of timing that have the figure, each with the problem beside which it stands."""
 
 
 def _rows(f: Figures, way: Way, pick: Pick, said: Callable[[Interval], str], what: str) -> list[dict[str, Any]]:
-    """One entry a passed row that has the figure, in the plot's units."""
+    """One entry a row that has the figure, in the plot's units."""
     found = []
-    for row in f.passed(way):
-        figure = pick(row)
-        if figure is None or row.summary is None:
+    for row, problem, figure in pick(f, way):
+        if row.summary is None:
             continue
         entry: dict[str, Any] = {
             "kernel": row.kernel,
-            "problem": fmt.problem(row.problem),
+            "problem": fmt.problem(problem),
             "value": round(figure.estimate, 5),
             "timer": row.way.label,
             what: said(figure),
@@ -36,12 +38,23 @@ def _rows(f: Figures, way: Way, pick: Pick, said: Callable[[Interval], str], wha
     return found
 
 
-def _speedup(row: Row) -> Interval | None:
-    return None if row.kernel == BASELINE else row.speedup
+def _speedups(f: Figures, way: Way) -> Iterator[tuple[Row, Problem, Interval]]:
+    """Of every kernel and the limit; of the floor beside problems that take the baseline so short that it matters."""
+    floor = f.floor_row(way)
+    for row in f.passed(way):
+        baseline = f.find(BASELINE, row.problem, way)
+        if row is not baseline and baseline is not None and baseline.summary is not None:
+            ratio = row.speedup or speedup(row.measurement, baseline.measurement)
+            if ratio is not None:
+                yield row, row.problem, ratio
+        elif row is baseline and floor is not None and is_short(row):
+            ratio = speedup(floor.measurement, row.measurement)
+            if ratio is not None:
+                yield floor, row.problem, ratio
 
 
-def _of_limit(row: Row) -> Interval | None:
-    return row.of_limit
+def _of_limit(f: Figures, way: Way) -> Iterator[tuple[Row, Problem, Interval]]:
+    return ((row, row.problem, row.of_limit) for row in f.passed(way) if row.of_limit is not None)
 
 
 def speed_panels(f: Figures) -> list[Panel]:
@@ -53,7 +66,7 @@ def speed_panels(f: Figures) -> list[Panel]:
         reference_name=BASELINE,
         log=True,
     )
-    return _panels(f, _speedup, fmt.times_range, axis, "speed")
+    return _panels(f, _speedups, fmt.times_range, axis, "speed")
 
 
 def limit_panels(f: Figures) -> list[Panel]:
@@ -90,7 +103,7 @@ def _panels(f: Figures, pick: Pick, said: Callable[[Interval], str], axis: Axis,
 
 def speed_tables(f: Figures) -> list[Table]:
     """The speed charts' numbers."""
-    return _tables(f, _speedup, fmt.times_figure, f"× {BASELINE}", "")
+    return _tables(f, _speedups, fmt.times_figure, f"× {BASELINE}", "")
 
 
 def limit_tables(f: Figures) -> list[Table]:
@@ -102,16 +115,14 @@ def _tables(f: Figures, pick: Pick, figure: Callable[[float], str], what: str, u
     found = []
     for way in f.gemv.charted:
         rows: list[list[Cell | str]] = []
-        for row in f.gemv.passed(way):
-            ratio = pick(row)
-            if ratio is not None:
-                known = ratio.low is not None and ratio.high is not None
-                ends = [figure(ratio.low), figure(ratio.high)] if known and ratio.low and ratio.high else [fmt.NONE] * 2
-                name = Cell(text=fmt.name(row.kernel), kernel=row.kernel)
-                rows.append([fmt.problem(row.problem), name, figure(ratio.estimate), *ends])
+        for row, problem, ratio in pick(f.gemv, way):
+            known = ratio.low is not None and ratio.high is not None
+            ends = [figure(ratio.low), figure(ratio.high)] if known and ratio.low and ratio.high else [fmt.NONE] * 2
+            name = Cell(text=fmt.name(row.kernel), kernel=row.kernel)
+            rows.append([fmt.problem(problem), name, figure(ratio.estimate), *ends])
         heads = [text("problem"), text("kernel"), number(what, unit), number("95 % from", unit), number("to", unit)]
         if rows:
-            found.append(table(f"Timed by {way.label}", heads, rows, group_by=0))
+            found.append(table(f"{what}, timed by {way.label}", heads, rows, group_by=0))
     return found
 
 
@@ -122,7 +133,9 @@ CHARTS = (
         explanation=(
             f"How many times as fast as {BASELINE} on the same problem, by the same timer, from the same cache state, "
             "paired by trial. The bar through a mark is its 95 % interval over the trials; a short one hides behind "
-            "the mark. The scale is logarithmic: twice and half are equally far from the line."
+            "the mark. The scale is logarithmic: twice and half are equally far from the line. In grey the bounds: "
+            f"read, which only reads A and x, and, where {BASELINE} takes less than "
+            f"{FLOOR_MATTERS_NS // 1000}{fmt.NBSP}µs, the empty kernel, than which the timer can read no less."
         ),
         spec=speed_panels,
         table=speed_tables,

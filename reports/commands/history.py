@@ -12,6 +12,7 @@ from harness.ending import say_error
 from harness.errors import CommandError, Exit
 from harness.history.devices import History, read_history
 from harness.store import Store
+from harness.words import coded
 from reports.packages import require_page_packages
 
 HELP = "the page of all runs over time"
@@ -37,7 +38,7 @@ def run(store: Store, options: argparse.Namespace) -> int:
     _check(history, shown)
     target = Path(options.output) if options.output else store.root / "reports" / "history.html"
     _write(history, target, shown)
-    sys.stdout.write(f"{target}\n")
+    sys.stdout.write(f"{coded(str(target))}\n")
     return Exit.RUN if history.unreadable else Exit.FINE
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.errors import Exit
 from harness.store import SELECTORS, Store, verify
+from harness.words import coded
 from reports.packages import require_page_packages
 
 HELP = "the page of one run"
@@ -32,12 +33,12 @@ def run(store: Store, options: argparse.Namespace) -> int:
     verify(folder)
     if options.table:
         _show_table(folder)
-        sys.stdout.write(f"run:    {folder}\n")
+        sys.stdout.write(f"run:    {coded(str(folder))}\n")
         sys.stdout.flush()
     require_page_packages()
     from reports.render import write_run_page
 
-    page = write_run_page(folder, Path(options.output) if options.output else page_path(folder))
+    page = coded(str(write_run_page(folder, Path(options.output) if options.output else page_path(folder))))
     sys.stdout.write(f"report: {page}\n" if options.table else f"{page}\n")
     return Exit.FINE
 
