@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from harness.errors import CommandError, Exit
@@ -27,6 +29,11 @@ def refuse_conflicts(config: pytest.Config) -> None:
             raise CommandError(f"{reason}; leave it out", Exit.USAGE)
     if not config.pluginmanager.hasplugin("benchmark"):
         raise CommandError("-p no:benchmark: the suites need pytest-benchmark; leave it out", Exit.USAGE)
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        raise CommandError(
+            "PYTEST_XDIST_WORKER is set: pytest-benchmark takes this for one of xdist and measures nothing; unset it",
+            Exit.USAGE,
+        )
     if config.option.benchmark_min_rounds != 5:
         raise CommandError("--benchmark-min-rounds: has no effect here; use --max-time", Exit.USAGE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,11 @@ from tests.planted_runs import Command, publish
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+
+def pytest_configure() -> None:
+    """A bench that a test starts is no part of this session's workers, and pytest-benchmark would measure nothing."""
+    os.environ.pop("PYTEST_XDIST_WORKER", None)
 
 
 @pytest.fixture(scope="module")

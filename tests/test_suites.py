@@ -322,6 +322,9 @@ def test_addopts_of_another_plugin_are_refused(tmp_path: Path) -> None:
     refused = suites("-q", "--device", "cpu", PYTEST_ADDOPTS="-n 2")
     assert refused.returncode == 2, refused.stdout + refused.stderr
     assert refused.stderr.startswith("Exit: -n (xdist): pytest-benchmark measures nothing under it")
+    inside = suites("-q", "--device", "cpu", PYTEST_XDIST_WORKER="gw0")
+    assert inside.returncode == 2, inside.stdout + inside.stderr
+    assert inside.stderr.startswith("Exit: PYTEST_XDIST_WORKER is set: pytest-benchmark takes this for")
     asked = ("-q", "--device", "cpu", "--collect-only")
     allowed = suites(*asked, PYTEST_ADDOPTS="-n 0", SGEMV_STORE=str(tmp_path))
     assert allowed.returncode == 0, allowed.stdout + allowed.stderr
