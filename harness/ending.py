@@ -38,7 +38,7 @@ def ended(work: Callable[[], int]) -> int:
 
     A reader of the output that has enough, as of `| head`, is no error: the work goes on to its own code.
     """
-    with _interrupted_once(), _own_streams():
+    with interrupted_once(), _own_streams():
         return max(_guarded(work), _guarded(_flush))
 
 
@@ -181,7 +181,7 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 @contextmanager
-def _interrupted_once() -> Iterator[None]:
+def interrupted_once() -> Iterator[None]:
     """`interrupt_once` until the work is done; not in a thread, where Python has no signals."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -13,8 +13,9 @@ import argparse
 import math
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -232,16 +233,28 @@ def _right(y: Tensor, wanted: Tensor, bound: Tensor | None) -> Tensor:
     return (y.double() - wanted).abs() <= bound
 
 
-def faults(launch: Launch, problems: Iterator[Drawn], device: str, again: str, most: int = 5) -> list[str]:
+def faults(launch: Launch, problems: Iterable[Drawn], device: str, again: str, most: int = 5) -> list[str]:
     """Lines for the first problems that a launch got wrong or raised on; `again` names the kernel."""
+    return first_faults(
+        problems,
+        lambda drawn: fault(launch, drawn, device),
+        lambda drawn: f"python -m tests.random_problems {again} {drawn.number} {device}",
+        most,
+    )
+
+
+def first_faults(
+    problems: Iterable[Any], judge: Callable[[Any], str | None], again: Callable[[Any], str], most: int
+) -> list[str]:
+    """Lines for the first problems of which `judge` says what is wrong, or raises it."""
     found = []
     for drawn in problems:
         try:
-            what = fault(launch, drawn, device)
+            what = judge(drawn)
         except RuntimeError as error:
             what = str(error)
         if what is not None:
-            found.append(f"{drawn}: {what}; again: python -m tests.random_problems {again} {drawn.number} {device}")
+            found.append(f"{drawn}: {what}; again: {again(drawn)}")
         if len(found) == most:
             break
     return found

@@ -24,7 +24,7 @@ from harness.gate import tolerance
 from harness.model import Role
 from harness.problems import whole
 from kernels.declarations import Declaration
-from tests.random_problems import GUARD, INF, NAN, SEED, WIDTHS
+from tests.random_problems import GUARD, INF, NAN, SEED, WIDTHS, first_faults
 
 MOST_ELEMENTS = 4_000_000
 """Of A, gaps included."""
@@ -221,17 +221,12 @@ def _right(placed: Placed, sums: Tensor, bound: Tensor | None) -> Tensor:
 
 def faults(launch: Launch, problems: Iterable[Drawn], device: str, again: str, most: int = 5) -> list[str]:
     """Lines for the first problems that a launch got wrong or raised on; `again` names the kernel."""
-    found = []
-    for drawn in problems:
-        try:
-            what = fault(launch, drawn, device)
-        except RuntimeError as error:
-            what = str(error)
-        if what is not None:
-            found.append(f"{drawn}: {what}; again: python -m tests.random_tokens {again} {drawn.number} {device}")
-        if len(found) == most:
-            break
-    return found
+    return first_faults(
+        problems,
+        lambda drawn: fault(launch, drawn, device),
+        lambda drawn: f"python -m tests.random_tokens {again} {drawn.number} {device}",
+        most,
+    )
 
 
 def launcher(declaration: Declaration) -> Launch:

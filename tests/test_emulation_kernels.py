@@ -8,14 +8,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
 
 from harness.gate import Gate, Probe, compare
 from harness.model import Kernel, Operands, Problem, Role, Verdict, Word
-from kernels.declarations import CSRC, Declaration, declarations, kernel_sources
+from kernels.declarations import Declaration, declarations
 from tests.emulation import emulated, grid
 from tests.emulation.emulated import FEW, Emulator
 from tests.emulation.placement import Placement
@@ -33,27 +32,11 @@ MACHINES = ((0, 1), (1, MANY), (0, FEW), (0, MANY), (1, 1), (1, MANY), (1, FEW))
 STRIDED = [name for name in GEMV if CUDA[name].layout != "PACKED"]
 
 
-def source(name: str) -> Path:
-    return Path(CUDA[name].where.rpartition(":")[0])
-
-
 @pytest.fixture(scope="module")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """Every float32 kernel of csrc that can run on a CPU, in one program."""
-    emulated.need_sanitizers(tmp_path_factory.mktemp("probe"))
-    own = {source(name) for name in CUDA}
-    sources = [path for path in kernel_sources(CSRC, "cuda") if path in own and emulated.left_out(path) is None]
-    emulator = Emulator(emulated.build(CSRC, sources, tmp_path_factory.mktemp("emulated")))
-    yield emulator
-    emulator.close()
-
-
-def declaration_of(name: str) -> Declaration:
-    """Skips what its source says cannot run here."""
-    reason = emulated.left_out(source(name))
-    if reason is not None:
-        pytest.skip(f"{name}: not on the CPU: {reason}")
-    return CUDA[name]
+    with emulated.emulator_of(CUDA.values(), tmp_path_factory) as started:
+        yield started
 
 
 @cache
@@ -83,7 +66,7 @@ def gate(emulator: Emulator, declaration: Declaration, problem: Problem, placeme
 @pytest.mark.parametrize("name", GEMV)
 def test_a_kernel_is_exact_at_every_edge(emulator: Emulator, name: str) -> None:
     """Every k, every m, every start and stride that it takes; A, x and y end where their memory does."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(CUDA[name])
     trials = itertools.chain(grid.edges(declaration), grid.crossings(declaration))
     for machine, (problem, placement) in zip(itertools.cycle(MACHINES), trials, strict=False):
         fault = exact(emulator, name, problem, placement, machine)
@@ -93,7 +76,7 @@ def test_a_kernel_is_exact_at_every_edge(emulator: Emulator, name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in GEMV if CUDA[name].k_problem(MANY_PARTS) is None])
 def test_few_rows_may_be_shared_by_many_blocks(emulator: Emulator, name: str) -> None:
     """More parts of a row than a warp has lanes."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(CUDA[name])
     where = grid.arrangements(declaration)
     for by_columns, (m, arrangement) in itertools.product(grid.orders(declaration), ((1, where[-1]), (3, where[0]))):
         problem = Problem(m=m, k=MANY_PARTS)
@@ -105,7 +88,7 @@ def test_few_rows_may_be_shared_by_many_blocks(emulator: Emulator, name: str) ->
 def test_a_kernel_passes_the_gate(emulator: Emulator, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole of it; those that compute nothing at every edge, since there is no other check of them."""
     monkeypatch.setattr("harness.gate.check.READ_TRIES", 2)  # at every edge, which makes hundreds
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(CUDA[name])
     trials = grid.gated(declaration) if declaration.role is Role.GEMV else grid.edges(declaration)
     for problem, placement in trials:
         verdict = gate(emulator, declaration, problem, placement)
@@ -115,7 +98,7 @@ def test_a_kernel_passes_the_gate(emulator: Emulator, name: str, monkeypatch: py
 @pytest.mark.parametrize("name", [name for name, d in CUDA.items() if d.k_problem(0) is None])
 def test_no_columns_are_a_sum_of_nothing(emulator: Emulator, name: str) -> None:
     """K = 0, which the gate does not know: nothing is read, and y is 0 (floor: untouched)."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(CUDA[name])
     wanted = 7.0 if declaration.role is Role.FLOOR else 0.0
     for m, arrangement in itertools.product((1, 5, 130), grid.arrangements(declaration)):
         for by_columns in grid.orders(declaration):
@@ -128,7 +111,7 @@ def test_no_columns_are_a_sum_of_nothing(emulator: Emulator, name: str) -> None:
 @pytest.mark.parametrize("name", STRIDED)
 def test_elements_may_lie_in_one_place(emulator: Emulator, name: str) -> None:
     """An expanded x; rows (columns) that overlap, and an expanded one."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(CUDA[name])
     for by_columns, m, k in itertools.product(grid.orders(declaration), (1, 6), (1, 7, 64, 130)):
         run, count = (m, k) if by_columns else (k, m)
         for a_stride in {0, 1, run - 1, run}:
@@ -142,7 +125,7 @@ def test_elements_may_lie_in_one_place(emulator: Emulator, name: str) -> None:
 @pytest.mark.parametrize("name", GEMV)
 def test_special_values_are_those_of_ieee_arithmetic(emulator: Emulator, name: str) -> None:
     """NaN and infinities come through, subnormals are kept."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(CUDA[name])
     where = itertools.cycle(grid.arrangements(declaration))
     sizes = grid.columns(declaration, (1, 3, 16, 33, 1030)) or grid.columns(declaration)[:2]
     for by_columns, k in itertools.product(grid.orders(declaration), sizes):
@@ -156,7 +139,7 @@ def test_special_values_are_those_of_ieee_arithmetic(emulator: Emulator, name: s
 @pytest.mark.parametrize("name", GEMV)
 def test_the_same_launch_gives_the_same_bits(emulator: Emulator, name: str) -> None:
     """Whichever order lanes, warps and blocks come in: sums are added in a fixed one."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(CUDA[name])
     generator = torch.Generator().manual_seed(1)
     for by_columns, k in itertools.product(grid.orders(declaration), grid.columns(declaration)[-3:]):
         a, x = torch.randn(3, k, generator=generator), torch.randn(k, 1, generator=generator)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
 
 from harness.model import Operands, Role
-from kernels.declarations import CSRC, Declaration, declarations, kernel_sources
+from kernels.declarations import declarations
 from tests.emulation import emulated, token_grid
 from tests.emulation.emulated import FEW, Emulator
 from tests.emulation.placement import TokenPlacement
@@ -26,27 +25,11 @@ MACHINES = ((0, 1), (1, 132), (0, FEW), (0, 132), (1, 1), (1, FEW), (1, 132))
 """An order of the lanes, and how many multiprocessors there are."""
 
 
-def source(name: str) -> Path:
-    return Path(TOKENS[name].where.rpartition(":")[0])
-
-
 @pytest.fixture(scope="module")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """Every kernel for tokens that can run on a CPU, in one program."""
-    emulated.need_sanitizers(tmp_path_factory.mktemp("probe"))
-    own = {source(name) for name in TOKENS}
-    sources = [path for path in kernel_sources(CSRC, "cuda") if path in own and emulated.left_out(path) is None]
-    emulator = Emulator(emulated.build(CSRC, sources, tmp_path_factory.mktemp("emulated")))
-    yield emulator
-    emulator.close()
-
-
-def declaration_of(name: str) -> Declaration:
-    """Skips what its source says cannot run here."""
-    reason = emulated.left_out(source(name))
-    if reason is not None:
-        pytest.skip(f"{name}: not on the CPU: {reason}")
-    return TOKENS[name]
+    with emulated.emulator_of(TOKENS.values(), tmp_path_factory) as started:
+        yield started
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:
@@ -71,7 +54,7 @@ def launched(
 @pytest.mark.parametrize("name", GEMV)
 def test_a_kernel_is_exact_at_every_edge(emulator: Emulator, name: str) -> None:
     """Every k, every m, every n, every start and gap; for int8 every other time with zero points."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(TOKENS[name])
     step = 1 if declaration.variant else 5  # what the rule picks are the variants
     for number, trial in enumerate(token_grid.edges(declaration, step)):
         zero = declaration.dtype == "int8" and number % 2 == 1
@@ -83,7 +66,7 @@ def test_a_kernel_is_exact_at_every_edge(emulator: Emulator, name: str) -> None:
 @pytest.mark.parametrize("name", GEMV)
 def test_special_values_are_those_of_ieee_arithmetic(emulator: Emulator, name: str) -> None:
     """NaN and infinities come through to their row and token alone, subnormals are kept."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(TOKENS[name])
     where = itertools.cycle(token_grid.ARRANGEMENTS)
     tokens = itertools.cycle((1, declaration.most_n, 3) if declaration.most_n > 1 else (1,))
     for k in (1, 3, 16, 33, 200):
@@ -97,7 +80,7 @@ def test_special_values_are_those_of_ieee_arithmetic(emulator: Emulator, name: s
 @pytest.mark.parametrize("name", GEMV)
 def test_the_same_launch_gives_the_same_bits_near_the_exact_sum(emulator: Emulator, name: str) -> None:
     """Whichever order lanes, warps and blocks come in; float32 rounding, then one to y's dtype."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(TOKENS[name])
     generator, n = torch.Generator().manual_seed(1), declaration.most_n
     for k in (130, 1024, 4099):
         numbers = torch.randn(3, k, generator=generator)
@@ -122,7 +105,7 @@ def test_the_same_launch_gives_the_same_bits_near_the_exact_sum(emulator: Emulat
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_limit_kernel_reads_every_element_and_writes_every_value(emulator: Emulator, name: str) -> None:
     """A mark anywhere makes y[0] NaN: a NaN in x, A or a scale, in int8 the -128."""
-    declaration = declaration_of(name)
+    declaration = emulated.needs_no_gpu(TOKENS[name])
     half = HALF[declaration.dtype]
     for number, (m, k, n) in enumerate(((1, 1, 1), (5, 24, 3), (3, 130, 2), (40, 64, 1), (2, 1031, 8))):
         int8 = declaration.dtype == "int8"

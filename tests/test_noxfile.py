@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.reproduce.request import SESSIONS
+from harness.reproduce.request import FILES, SESSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -82,6 +82,7 @@ def test_an_option_and_its_file_are_one_word() -> None:
     words = ["--kernels", "a b.py", "--kernels=c.py", "--shape", "8x8", "--shapes", "s.csv", "--kernels"]
     joined = ["--kernels=a b.py", "--kernels=c.py", "--shape", "8x8", "--shapes=s.csv", "--kernels"]
     assert noxfile.one_word(words) == joined
+    assert noxfile.NAMING_FILES == FILES
 
 
 def test_arguments_are_passed_on(tmp_path: Path) -> None:

@@ -26,11 +26,12 @@ from harness.compare import compare
 from harness.comparison.request import Compared
 from harness.device import GpuStatus, Usability, cpu_name
 from harness.draft import write_run, write_sums
+from harness.ending import interrupted_once
 from harness.environment import git_diff
 from harness.errors import CommandError, Exit
 from harness.model import KernelResources, Run
 from harness.reproduce import building, device, session, source
-from harness.reproduce.children import Ended, ask, show, terminated_as_interrupted
+from harness.reproduce.children import Ended, ask, show
 from harness.reproduce.request import request_of
 from harness.reproduce.session import AGAINST, HERE, reproduce
 from harness.reproduce.verdict import verdict
@@ -684,7 +685,7 @@ open(sys.argv[1], "w").write(str(told))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_child_is_told_once_and_may_finish(number: signal.Signals, tmp_path: Path) -> None:
     """Ctrl-C twice, or being asked to end: the child has one SIGINT and the time that it needs."""
     told = tmp_path / "told"
@@ -698,7 +699,7 @@ def test_a_child_is_told_once_and_may_finish(number: signal.Signals, tmp_path: P
 
     user = threading.Thread(target=interrupt_twice, daemon=True)
     user.start()
-    with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
+    with pytest.raises(KeyboardInterrupt), interrupted_once():
         show([sys.executable, "-c", COUNTS, str(told)], tmp_path, os.environ)
     user.join()
     assert told.read_text() == "1"

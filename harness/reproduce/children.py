@@ -59,16 +59,6 @@ def ask(command: Sequence[str], folder: Path, environment: Mapping[str, str]) ->
 
 
 @contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """Being asked to end, as nox does when its patience is over, is Ctrl-C: nothing may be left behind."""
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
-@contextmanager
 def uninterrupted() -> Iterator[None]:
     """A further Ctrl-C must not end what cleans up after the first."""
     previous = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM)}

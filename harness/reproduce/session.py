@@ -19,7 +19,7 @@ from harness.errors import CommandError, Exit
 from harness.model import BuildRecord, Run
 from harness.reproduce import cannot
 from harness.reproduce.building import VARIABLES, compilers_words, flag_variables, rebuild, said_of
-from harness.reproduce.children import show, terminated_as_interrupted
+from harness.reproduce.children import show
 from harness.reproduce.device import check_device
 from harness.reproduce.request import Request, is_own, request_of
 from harness.reproduce.source import check_commit, git_free, kept_changes, recorded_commit, restore, worktree
@@ -62,7 +62,7 @@ def reproduce(store: Store, folder: Path, threshold: float, root: Path) -> Exit:
     check_device(run)
     store.check_writable()
     _say(f"run      {run.id}, {len(run.measurements)} cases on {run.environment.get('device_name')}")
-    with _interruption_said(), terminated_as_interrupted(), worktree(root, commit) as tree:
+    with _interruption_said(), worktree(root, commit) as tree:
         _say(f"source   {commit}{', with the changes that the run keeps' if changes else ''}")
         for line in restore(tree, changes, folder):
             _say(f"         {line}")

@@ -7,16 +7,19 @@ import os
 import re
 import struct
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 
 from harness.model import Launch, Operands
+from kernels.declarations import CSRC, Declaration
 from kernels.toolchain import BuildError, find_host_compiler
 from tests.emulation.placement import Placement, TokenPlacement
 from tests.emulation.translate import translate
@@ -57,6 +60,29 @@ def left_out(source: Path) -> str | None:
     """Why a source cannot run on the CPU, by its line `// Not on the CPU: reason`; None: it can."""
     match = _LEFT_OUT.search(source.read_text(encoding="utf-8"))
     return match[1] if match else None
+
+
+def source_of(declaration: Declaration) -> Path:
+    """Where a kernel is declared."""
+    return Path(declaration.where.rpartition(":")[0])
+
+
+def needs_no_gpu(declaration: Declaration) -> Declaration:
+    """The kernel; skips what its source says cannot run here."""
+    reason = left_out(source_of(declaration))
+    if reason is not None:
+        pytest.skip(f"{declaration.name}: not on the CPU: {reason}")
+    return declaration
+
+
+@contextmanager
+def emulator_of(kernels: Iterable[Declaration], folders: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """Every one of these kernels of csrc that can run on a CPU, in one program."""
+    need_sanitizers(folders.mktemp("probe"))
+    sources = [path for path in sorted({source_of(each) for each in kernels}) if left_out(path) is None]
+    emulator = Emulator(build(CSRC, sources, folders.mktemp("emulated")))
+    yield emulator
+    emulator.close()
 
 
 def build(csrc: Path, sources: Sequence[Path], folder: Path) -> Path:
