@@ -8,6 +8,9 @@ GEMV_VARIANT(hgemv_groups_8, FLOAT16, 1, 2, "8 lanes a row, 4 loads in flight") 
 GEMV_VARIANT(hgemv_groups_32, FLOAT16, 1, 2, "a warp a row, 4 loads in flight") {
   sgemv::start_groups<sgemv::Float16, 32, 1, 4>(args);
 }
+GEMV_VARIANT(hgemv_groups_32x4, FLOAT16, 1, 2, "a warp four rows, 1 load of each in flight") {
+  sgemv::start_groups<sgemv::Float16, 32, 4, 1>(args);
+}
 GEMV_VARIANT(hgemv_blocks_64, FLOAT16, 1, 2, "64 threads a row, 4 loads in flight") {
   sgemv::start_blocks<sgemv::Float16, 64, 1, 4>(args);
 }
