@@ -89,7 +89,7 @@ MATMUL = (
     cold(
         ["torch.matmul"],
         batch(SWEPT, TOKENS, "float32"),
-        batch(LLAMA_7B, FEW, "float32"),
+        batch(LLAMA_7B, (1, 8, 512), "float32"),
         batch(LLAMA_8B, ENDS, "float32"),
     ),
     cold(["torch.matmul"], batch([SQUARE], TOKENS, "tf32"), batch(LAYERS, ENDS, "tf32")),
@@ -97,7 +97,7 @@ MATMUL = (
 )
 LINEAR = (
     cold(["F.linear"], batch(SWEPT, TOKENS, "float16"), batch(OTHERS, FEW, "float16")),
-    cold(["F.linear"], *(batch([SQUARE], TOKENS, dtype) for dtype in ("bfloat16", "float32", "tf32"))),
+    cold(["F.linear"], *(batch([SQUARE], FEW, dtype) for dtype in ("bfloat16", "float32", "tf32"))),
     cold(["F.linear"], batch([SQUARE], TOKENS, "float16"), timers=SYNC),
 )
 """The same product, as a layer of torch asks for it."""
@@ -132,7 +132,7 @@ def only(kernel: str, *problems: Problem, timer: str, cache: Cache = Cache.COLD)
 
 
 ENERGY = (
-    only("torch.matmul", *batch([MEASURED_AT], TOKENS, "float16"), timer="energy"),
+    only("torch.matmul", *batch([MEASURED_AT], (1, 4, 16, 64, 256, 512), "float16"), timer="energy"),
     only("torch.matmul", *batch([MEASURED_AT], ENDS, "float32"), timer="energy"),
     only("hgemv", *batch([MEASURED_AT], [1], "float16"), timer="energy"),
     only("gemv_w8", *batch([MEASURED_AT], [1], "int8"), timer="energy"),

@@ -169,6 +169,13 @@ def test_a_launch_without_kernels_is_not_measurable() -> None:
         measure_graph([lambda: None], Cache.COLD, DEVICE, 0.01)
 
 
+def test_a_long_launch_is_launched_once_a_round() -> None:
+    """One that takes a whole replay's time need not be in it twice."""
+    timing = measure_graph([lambda: torch.cuda._sleep(50 * SLEEP_CYCLES)] * 3, Cache.COLD, DEVICE, 0.01)
+    assert timing.launches_per_sample == 3
+    assert statistics.median(sample.ns for sample in timing.samples) > REPLAY_NS
+
+
 def test_kernels_are_counted() -> None:
     """Two kernels a launch: six in three rounds, and the timer says so, and names the two."""
     a = torch.zeros(1000, device=DEVICE)

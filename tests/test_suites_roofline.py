@@ -57,7 +57,7 @@ def test_every_layer_has_every_number_of_tokens_in_float16(found: list[Case]) ->
     for dtype in ("", "-tf32", "-bfloat16"):
         wanted |= {f"torch.matmul-{layer}{tokens}{dtype}-graph-cold" for layer in LAYERS for tokens in ("", "x512")}
         wanted |= {f"torch.matmul-4096x4096x{tokens}{dtype}-graph-cold" for tokens in TOKENS[1:]}
-        wanted |= {f"F.linear-4096x4096x{tokens}{dtype}-graph-cold" for tokens in TOKENS[1:]}
+        wanted |= {f"F.linear-4096x4096x{tokens}{dtype}-graph-cold" for tokens in (8, 64, 512)}
     assert wanted <= ids(found)
 
 
@@ -94,7 +94,7 @@ def test_decode_attention_is_in_it(found: list[Case]) -> None:
 def test_energy_ceilings_and_the_references_own_case(found: list[Case]) -> None:
     """Each on just its problems."""
     energy = {case.id for case in found if case.timer == "energy"}
-    by_tokens = {f"torch.matmul-11008x4096{'' if n == 1 else f'x{n}'}-float16-energy-cold" for n in TOKENS}
+    by_tokens = {f"torch.matmul-11008x4096{'' if n == 1 else f'x{n}'}-float16-energy-cold" for n in (1, 4, 16, 64, 256, 512)}
     assert energy == by_tokens | {
         "torch.matmul-11008x4096-energy-cold",
         "torch.matmul-11008x4096x512-energy-cold",

@@ -32,12 +32,10 @@ from harness.timing.delay import Delay
 REPLAY_NS = 2_000_000
 """A replay lasts at least this long: the events' own 2 to 3 µs are then about 0.1 % of it."""
 
-FIRST_LAUNCHES = 20
-"""At least, in the graph that the length of the final one is estimated from."""
-
-ESTIMATES = 3
+ESTIMATES = 4
 ENOUGH = 1.25
-"""Times that the length is estimated, and what it may lack before that is done again."""
+"""Times that the length is estimated, and what it may lack before that is done again. The first estimate is from one
+round: of one short launch it is too high by the events' own time, and a launch of milliseconds needs no more of them."""
 
 SETTLING_REPLAYS = 3
 """Of the last so many, the median must be near that of as many before; six of them also are long enough for clocks to
@@ -80,7 +78,7 @@ def replay_lasting(launches: Sequence[Launch], cache: Cache, replay_ns: float, t
     per_launch = kernel_nodes(capture(launches[:1], 1))
     if per_launch == 0:
         raise NotMeasurable("a captured launch holds no kernel: it ran on another stream or does nothing")
-    rounds = math.ceil(FIRST_LAUNCHES / len(groups[0]))
+    rounds = 1
     for _ in range(ESTIMATES):  # clocks may have been low when the first estimate was made
         estimate_ns = Replay(groups[:1], rounds, per_launch).estimate()
         wanted = max(rounds, math.ceil(replay_ns / (estimate_ns * len(groups[0]))))
