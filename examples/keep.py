@@ -18,15 +18,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from harness.draft import write_run, write_sums  # noqa: E402 - the project is found only now
+from harness.draft import write_run  # noqa: E402 - the project is found only now
 from harness.errors import CommandError  # noqa: E402
+from harness.open_store import open_store  # noqa: E402
 from harness.selfcheck import selfcheck  # noqa: E402
-from harness.store import Store, load, store_root, verify  # noqa: E402
+from harness.store import load, verify  # noqa: E402
+from harness.sums import write_sums  # noqa: E402
 from reports.render import write_run_page  # noqa: E402
 
 TEXTS = {".json", ".log", ".txt", ".ptx", ".sass", ".diff"}
 
-UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PLACEHOLDERS = (
     (re.compile(r"/[\w./+-]*/site-packages"), "<site-packages>"),
     (re.compile(r"/[\w./+-]*/sgemv-bench(?=/)"), "<cache>"),
@@ -43,10 +45,13 @@ def main() -> int:
     parser.add_argument(
         "--lean", action="store_true", help="without a page and pytest-benchmark.json, which holds the same samples"
     )
-    parser.add_argument("--store", help="folder of runs (default: SGEMV_STORE, else artifacts/)")
+    parser.add_argument(
+        "--no-machine-code", action="store_true", help="without PTX and SASS: megabytes that the commit gives again"
+    )
+    parser.add_argument("--store", help="folder or URL of runs (default: SGEMV_STORE, else artifacts/)")
     options = parser.parse_args()
     try:
-        source = Store(store_root(options.store)).resolve(options.run)
+        source = open_store(options.store).resolve(options.run)
         verify(source)
     except CommandError as error:
         sys.stderr.write(f"{error}\n")
@@ -61,6 +66,10 @@ def main() -> int:
             path.write_text(without_machine(path.read_text(encoding="utf-8"), named), encoding="utf-8")
     if options.lean:
         (target / "pytest-benchmark.json").unlink(missing_ok=True)
+    if options.no_machine_code:
+        for kind in ("ptx", "sass"):
+            for folder in target.glob(f"build/*/{kind}"):
+                shutil.rmtree(folder)
     write_sums(target)
     derive(target)
     sys.stdout.write(f"{target}\n")
@@ -89,7 +98,7 @@ def without_machine(text: str, named: dict[str, str | None]) -> str:
 
 def board(uuid: re.Match[str]) -> str:
     """A placeholder that is the same for the same board, and leads to none."""
-    return f"GPU-00000000-0000-0000-0000-{hashlib.sha256(uuid[0].encode()).hexdigest()[:12]}"
+    return f"{uuid[1]}-00000000-0000-0000-0000-{hashlib.sha256(uuid[0].encode()).hexdigest()[:12]}"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,13 +24,17 @@ from harness.store import load  # noqa: E402
 from harness.timing import Purpose, timers  # noqa: E402
 from reports import format as fmt  # noqa: E402
 from reports.figures import BASELINE, Way, figures  # noqa: E402
+from reports.roofline.best import choices, in_words  # noqa: E402
+from reports.roofline.points import against, weight_label, weights  # noqa: E402
+from reports.roofline.verdicts import judged as judged_claims  # noqa: E402
 from reports.selfcheck import asked  # noqa: E402
 from reports.side_by_side import seconds_a_case  # noqa: E402
 
-DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("comparing", "kernels", "measuring")))
+DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("comparing", "kernels", "measuring", "roofline")))
 EXAMPLES = ROOT / "examples"
 EXAMPLE = EXAMPLES / "h200"
 REGIMES = EXAMPLES / "regimes"
+ROOFLINE = EXAMPLES / "roofline"
 HEADLINE_COLD = Way(timer="graph", cache=Cache.COLD)
 KERNELS = (BASELINE, "sgemv_k128_f32x4")
 SHORT, FEW_ROWS, SQUARE, LONG = (Problem(m=m, k=k) for m, k in ((1024, 128), (8, 4096), (4096, 4096), (32000, 4096)))
@@ -81,9 +86,19 @@ def _speed(shown: Sequence[Problem] | None) -> Iterator[Row]:
 
 
 def regret() -> Iterator[Row]:
-    """By problem of which every variant was measured: what sgemv chose, the fastest of all, what the choice cost."""
-    yield "problem", "`sgemv` chose", "its time", "fastest of all", "its time", "regret (95 %)", "measured"
-    for each in regrets(load(EXAMPLES / "tune")).cases:
+    """What the rule of sgemv loses."""
+    return _regret("tune")
+
+
+def token_regret() -> Iterator[Row]:
+    """What that of hgemv, bgemv and gemv_w8 loses."""
+    return _regret("tune-tokens")
+
+
+def _regret(example: str) -> Iterator[Row]:
+    """By problem of which every variant was measured: what was chosen, the fastest of all, what the choice cost."""
+    yield "problem", "chosen", "its time", "fastest of all", "its time", "regret (95 %)", "measured"
+    for each in regrets(load(EXAMPLES / example)).cases:
         fastest, ratio = each.fastest, each.ratio
         if ratio is None:
             continue  # what the rule picked is none of those measured
@@ -99,6 +114,51 @@ def regret() -> Iterator[Row]:
             "{} % ({} to {})".format(*(f"{100 * each:+.1f}" for each in shares)),
             f"{each.measured}",
         )
+
+
+def one_token() -> Iterator[Row]:
+    """T = 1 by weight: float16, bfloat16 and int8 weights, each against what it is held to."""
+    yield (
+        "weight", "`torch.matmul`, float16", "`hgemv`", "speed", "of `read`", "`bgemv`", "speed",
+        "`gemv_w8`", "against `hgemv`", "of `read`",
+    )  # fmt: skip
+    f = figures(load(ROOFLINE))
+    by_columns = {p for p in f.problems if p.layout.order == "col"}
+    for problem in (p for p in f.problems if p.dtype == "float16" and p.n == 1 and p not in by_columns):
+        named = (BASELINE, "float16"), ("hgemv", "float16"), ("bgemv", "bfloat16"), ("gemv_w8", "int8")
+        found = [f.find(kernel, replace(problem, dtype=dtype), HEADLINE_COLD) for kernel, dtype in named]
+        if None in found:
+            continue  # decode attention
+        base, half, brain, quantized = found
+        times = [fmt.microseconds_pm(each.summary.median_ns) for each in found]
+        shares = [fmt.share(each.of_limit.estimate) for each in (half, quantized)]
+        ratios = [fmt.times_range(each) for each in (half.speedup, brain.speedup, against(quantized, half))]
+        label = fmt.problem(replace(problem, dtype="float32"))
+        yield (
+            label, times[0], times[1], ratios[0], shares[0], times[2], ratios[1], times[3], ratios[2], shares[1],
+        )  # fmt: skip
+
+
+def several_tokens() -> Iterator[Row]:
+    """By kernel and weight: speed against torch's best at each T that it takes in one pass."""
+    few = (1, 2, 4, 8)
+    yield "kernel", "weight", *(f"T = {n}" for n in few), "by measurement it is"
+    f = figures(load(ROOFLINE))
+    for dtype, kernel in (("float16", "hgemv"), ("bfloat16", "bgemv"), ("int8", "gemv_w8")):
+        for weight in weights(f):
+            found = choices(f, weight, dtype)
+            at = {choice.tokens: choice.ratio.estimate for choice in found}
+            if len(at) > 1:
+                cells = [fmt.times(at[n]) if n in at else fmt.NONE for n in few]
+                yield f"`{kernel}`", weight_label(weight), *cells, in_words(found)
+
+
+def claims() -> Iterator[Row]:
+    """What the run says of each published claim."""
+    yield "claim", "its source", "measured here", "word"
+    for claim, judged in judged_claims(figures(load(ROOFLINE))):
+        cells = (claim.says, claim.source, judged.measured, f"**{judged.word}**")
+        yield tuple(cell.replace("|", "\\|") for cell in cells)
 
 
 def floors() -> Iterator[Row]:
@@ -160,6 +220,10 @@ TABLES: dict[str, Callable[[], Iterator[Row]]] = {
     "speed": speed,
     "regimes": regimes,
     "regret": regret,
+    "token regret": token_regret,
+    "one token": one_token,
+    "several tokens": several_tokens,
+    "claims": claims,
     "floors": floors,
     "checks": checks,
     "two streams": two_streams,

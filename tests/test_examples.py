@@ -16,7 +16,7 @@ from reports.comparison.page import render_comparison
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
 RUNS = sorted(sums.parent for sums in EXAMPLES.rglob("SHA256SUMS"))
-PAGES = {"h200.html": 2_500_000, "regimes.html": 2_000_000, "compare.html": 300_000}
+PAGES = {"h200.html": 2_500_000, "regimes.html": 2_000_000, "roofline.html": 2_500_000, "compare.html": 300_000}
 """And the most bytes that each may have."""
 PAIR = (EXAMPLES / "compare" / "base", EXAMPLES / "compare" / "new")
 SLOWED = "sgemv_k128_f32x4"
@@ -30,7 +30,7 @@ def name(folder: Path) -> str:
 def test_all_are_found() -> None:
     """Those that the documents speak of."""
     pairs = {"compare/base", "compare/new", "power/first", "power/second"}
-    assert {*map(name, RUNS)} == {*pairs, "h200", "h200-peers", "regimes", "tune"}
+    assert {*map(name, RUNS)} == {*pairs, "h200", "h200-peers", "regimes", "roofline", "tune", "tune-tokens"}
 
 
 @pytest.mark.parametrize("folder", RUNS, ids=name)

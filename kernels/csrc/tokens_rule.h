@@ -44,8 +44,8 @@ inline TokenChoice choose_for_two_rows(const TokenArgs& args, std::int64_t vecto
   if (vectors >= 2 * 128 && fit_at_once(128 * pairs, machine))
     return {"blocks_128", "one token, rows that do not fill the GPU: 128 threads two"};
   if (vectors < 256) return {"groups_32", "one token: a warp two rows"};
-  if (!fit_at_once(64 * pairs, machine) && fit_at_once(8 * args.m, machine))
-    return {"groups_32x4", "one token, many rows, all at once: a warp four"};
+  if (!fit_at_once(16 * args.m, machine) && fit_at_once(8 * args.m, machine))
+    return {"groups_32x4", "one token, rows that just fill the GPU: a warp four"};
   return {"blocks_64", "one token: 64 threads two rows"};
 }
 
