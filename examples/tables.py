@@ -30,7 +30,10 @@ from reports.roofline.verdicts import judged as judged_claims  # noqa: E402
 from reports.selfcheck import asked  # noqa: E402
 from reports.side_by_side import seconds_a_case  # noqa: E402
 
-DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("comparing", "kernels", "measuring", "roofline")))
+DOCUMENTS = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("comparing", "kernels", "measuring", "roofline")),
+)
 EXAMPLES = ROOT / "examples"
 EXAMPLE = EXAMPLES / "h200"
 REGIMES = EXAMPLES / "regimes"

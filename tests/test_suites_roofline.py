@@ -94,7 +94,9 @@ def test_decode_attention_is_in_it(found: list[Case]) -> None:
 def test_energy_ceilings_and_the_references_own_case(found: list[Case]) -> None:
     """Each on just its problems."""
     energy = {case.id for case in found if case.timer == "energy"}
-    by_tokens = {f"torch.matmul-11008x4096{'' if n == 1 else f'x{n}'}-float16-energy-cold" for n in (1, 4, 16, 64, 256, 512)}
+    by_tokens = {
+        f"torch.matmul-11008x4096{'' if n == 1 else f'x{n}'}-float16-energy-cold" for n in (1, 4, 16, 64, 256, 512)
+    }
     assert energy == by_tokens | {
         "torch.matmul-11008x4096-energy-cold",
         "torch.matmul-11008x4096x512-energy-cold",
