@@ -33,10 +33,10 @@ def run_verb(package: str, description: str, arguments: Sequence[str] | None) ->
 
 
 def _run_verb(package: str, description: str, arguments: Sequence[str] | None) -> int:
-    from harness.store import Store, store_root  # only now, where a package that it needs may be missing
+    from harness.open_store import open_store  # only now, where a package that it needs may be missing
 
     options = _parser(package, description).parse_args(arguments)
-    store = Store(store_root(options.store))
+    store = open_store(options.store)
     for line in store.recovered():
         say_error(line)
     return int(options.run_verb(store, options))
@@ -48,7 +48,8 @@ def _parser(package: str, description: str) -> Parser:
     for name in sorted(found.name for found in pkgutil.iter_modules(importlib.import_module(package).__path__)):
         module = importlib.import_module(f"{package}.{name}")
         verb = verbs.add_parser(name, help=module.HELP, description=module.__doc__)
-        verb.add_argument("--store", metavar="FOLDER", help="where the runs are; default: SGEMV_STORE, else artifacts/")
+        where = "folder or URL of runs, such as s3://bucket/prefix; default: SGEMV_STORE, else artifacts/"
+        verb.add_argument("--store", metavar="STORE", help=where)
         module.add_arguments(verb)
         verb.set_defaults(run_verb=module.run)
     return parser

@@ -6,7 +6,6 @@ journal alone and renames it, so a run that ends well and one that was killed ta
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -24,6 +23,7 @@ from harness.json_text import parsed
 from harness.model import SCHEMA_VERSION, Measurement, Run
 from harness.selfcheck import selfcheck
 from harness.store_folder import make_store, unwritable, why
+from harness.sums import write_sums
 from harness.tables import IN_TABLES, tables, without_tables
 
 PREFIX = ".draft-"
@@ -55,6 +55,9 @@ class Draft:
         except OSError as error:
             raise unwritable(root, error) from error
         draft = cls(root, header.id, lock)
+        if (root / header.id).exists() or draft.folder.exists():  # another's: neither is to be mixed with it
+            lock.release()
+            raise CommandError(f"store {root}: there is a run {header.id} already; try again", Exit.INFRASTRUCTURE)
         try:
             (draft.folder / KEPT).mkdir(parents=True)
             (draft.folder / HEADER).write_text(_json(header.to_dict()), encoding="utf-8")
@@ -235,19 +238,6 @@ def write_run(folder: Path, run: Run) -> None:
             del trial[name]
     (folder / "run.json").write_text(_json(slim), encoding="utf-8")
     write_sums(folder)
-
-
-def write_sums(folder: Path) -> None:
-    """Write SHA256SUMS over every other file in `folder`; `sha256sum -c` agrees."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / "SHA256SUMS")
-    sums = "".join(f"{sha256_of(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
-    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8", errors="surrogateescape")  # names are bytes
-
-
-def sha256_of(path: Path) -> str:
-    """Hex digest of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 BACK_S = 0.1

@@ -1,42 +1,30 @@
-"""The store: a folder of published runs, found by path, id, prefix, `latest`, ref or environment."""
+"""The store: a folder of published runs, found by path, id, prefix, `latest`, ref or environment; how one is read."""
 
 from __future__ import annotations
 
 import os
 import re
-import tempfile
+import shutil
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
-import pyarrow as pa
-
-from harness.draft import Draft, sha256_of
+from harness.draft import Draft
 from harness.errors import CommandError, Exit, first_line
-from harness.json_text import parsed
-from harness.model import SCHEMA_VERSION, Environment, RecordError, Run
-from harness.store_folder import make_store, unwritable
+from harness.model import SCHEMA_VERSION, RecordError, Run
+from harness.refs import REF_NAME, check_ref_name, meaning
+from harness.run_files import read_json, read_table
+from harness.store_folder import make_store, try_to_write, unwritable
+from harness.sums import SUMS, listed_sums, sum_of
 from harness.tables import TABLES, with_tables
 
-DEFAULT_ROOT = Path("artifacts")
+GONE = ".pruned-"
+"""How the folder of a run begins while it is deleted."""
 NAMED = 5
 """Ids that a message lists at most."""
+AT_ONCE = 50
+"""Runs whose heads are fetched together."""
 SELECTORS = "a path, an id or its start, latest, latest~N, a ref, or key=value[,key=value] of the environment"
-
-
-def store_root(option: str | None) -> Path:
-    """Where the store is: the option, else SGEMV_STORE, else `artifacts/`."""
-    return Path(option or os.environ.get("SGEMV_STORE") or DEFAULT_ROOT)
-
-
-def new_run_id(started: datetime, environment: Environment) -> str:
-    """`<UTC time>-<gpu>-<driver>-<short hash>`; a CPU run names the CPU and torch."""
-    device = environment.get("gpu_name") or environment.get("cpu_name") or "unknown"
-    driver = environment.get("driver_version") or f"torch{environment.get('torch_version')}"
-    name = re.sub(r"[^a-z0-9.]+", "-", f"{device}-{driver}".lower()).strip("-")[:60]
-    return f"{started:%Y%m%dT%H%M%SZ}-{name}-{os.urandom(3).hex()}"
 
 
 class Store:
@@ -44,6 +32,11 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        """Where drafts are made, and runs published."""
+        self.name = str(root)
+        """What the store is called."""
+        self.derived = root
+        """Folder for what is made of its runs, such as pages."""
         self.kept_aside: list[str] = []
         """After `recover`: a line for each draft that could not be published and was left where it is."""
 
@@ -69,37 +62,90 @@ class Store:
         Raises:
             CommandError: it cannot be written to, or not be made (INFRASTRUCTURE).
         """
-        root = self.root.absolute()
-        there = next(folder for folder in (root, *root.parents) if folder.exists())
-        try:
-            with tempfile.TemporaryFile(dir=there):
-                pass
-        except OSError as error:
-            raise unwritable(self.root, error) from error
+        try_to_write(self.root)
 
     def ids(self) -> list[str]:
         """Ids of all published runs, oldest first; also of one that lost its run.json or its sums."""
         return sorted(path.name for path in self.root.glob("[!.]*") if is_run(path))
 
+    def unsent(self) -> list[str]:
+        """Of them, those that are not where the store keeps its runs, but on this machine alone."""
+        return []
+
+    def send(self) -> list[str]:
+        """Bring them there; a line for each that was.
+
+        Raises:
+            CommandError: one cannot be brought there (INFRASTRUCTURE); it stays here.
+        """
+        return []
+
+    def folder(self, run_id: str) -> Path:
+        """Where all files of the run `run_id` can be read.
+
+        Raises:
+            CommandError: it is damaged or gone (RUN), or cannot be fetched (INFRASTRUCTURE).
+        """
+        return self.root / run_id
+
+    def head(self, run_id: str) -> Path:
+        """Where at least run.json and SHA256SUMS of a run can be read; raises as `folder`."""
+        return self.folder(run_id)
+
+    def prefetch(self, run_ids: Sequence[str]) -> None:
+        """Prepare for the heads of many runs."""
+
+    def place(self, run_id: str) -> str:
+        """What a run's place is called."""
+        return str(self.folder(run_id))
+
+    def verify(self, run_id: str) -> None:
+        """Check every file of a run against its sum, and that it can be read.
+
+        Raises:
+            CommandError: as `load_whole` (RUN), or it cannot be fetched (INFRASTRUCTURE).
+        """
+        load_whole(self.folder(run_id))
+
+    def delete(self, run_id: str) -> None:
+        """Delete a run. Cut short, it leaves nothing that looks like a damaged one.
+
+        Raises:
+            CommandError: it cannot be deleted (INFRASTRUCTURE).
+        """
+        gone = self.root / f"{GONE}{run_id}"
+        try:
+            (self.root / run_id).rename(gone)
+            shutil.rmtree(gone)
+        except OSError as error:
+            raise unwritable(self.root, error) from error
+
+    def tidy(self) -> None:
+        """Delete what is left of runs whose deletion was cut short."""
+        for path in self.root.glob(f"{GONE}*"):
+            shutil.rmtree(path, ignore_errors=True)
+
     def resolve(self, selector: str) -> Path:
         """Folder of the run that `selector` names.
 
         Raises:
-            CommandError: nothing or more than one run fits (RUN), with what was looked for.
+            CommandError: nothing or more than one run fits (RUN), with what was looked for; or as `folder`.
         """
         path = Path(selector)
-        if is_run(path):
-            return path
+        return path if is_run(path) else self.folder(self.find(selector))
+
+    def find(self, selector: str) -> str:
+        """Id of the run that `selector` names, which is no path here; raises as `resolve`."""
         ids = self.ids()
         if selector in ids:
-            return self.root / selector
-        found = self._latest(selector, ids) or self._ref(selector) or self._by_environment(selector, ids)
+            return selector
+        found = self._latest(selector, ids) or self._ref(selector, ids) or self._by_environment(selector, ids)
         if found is not None:
             return found
         starting = [each for each in ids if each.startswith(selector)]
         if len(starting) == 1:
-            return self.root / starting[0]
-        what = f"no such run among {len(ids)} in {self.root}"
+            return starting[0]
+        what = f"no such run among {len(ids)} in {self.name}"
         if starting:
             more = f" and {len(starting) - NAMED} more" if len(starting) > NAMED else ""
             what = f"{len(starting)} runs start with it: {', '.join(starting[:NAMED])}{more}"
@@ -116,7 +162,7 @@ class Store:
         try:
             make_store(self.root)
             target.parent.mkdir(exist_ok=True)
-            temporary = target.with_name(f".{name}-{os.getpid()}")
+            temporary = target.with_name(f".{name}-{os.urandom(4).hex()}")
             temporary.write_text(run_id + "\n", encoding="utf-8")
             temporary.replace(target)
         except OSError as error:
@@ -125,70 +171,64 @@ class Store:
     def refs(self) -> dict[str, list[str]]:
         """The refs' names by the id that they mean, each sorted."""
         found: dict[str, list[str]] = {}
-        for ref in sorted((self.root / "refs").glob("[!.]*")):
-            if ref.is_file():
-                found.setdefault(_meaning(ref), []).append(ref.name)
+        for name in self.ref_names():
+            if (run_id := self.ref(name)) is not None:
+                found.setdefault(run_id, []).append(name)
         return found
 
-    def _latest(self, selector: str, ids: list[str]) -> Path | None:
+    def ref_names(self) -> list[str]:
+        """Every ref, sorted."""
+        return sorted(path.name for path in (self.root / "refs").glob("[!.]*"))
+
+    def ref(self, name: str) -> str | None:
+        """The id that a ref means; None: there is no such ref."""
+        try:
+            return meaning((self.root / "refs" / name).read_bytes())
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return None
+
+    def _latest(self, selector: str, ids: list[str]) -> str | None:
         match = re.fullmatch(r"latest(?:~(\d{1,9}))?", selector)
         if match is None:
             return None
         back = int(match[1] or 0)
         if back >= len(ids):
             raise CommandError(
-                f"run {selector!r}: the store {self.root} holds {len(ids)} run{'' if len(ids) == 1 else 's'}", Exit.RUN
+                f"run {selector!r}: the store {self.name} holds {len(ids)} run{'' if len(ids) == 1 else 's'}", Exit.RUN
             )
-        return self.root / ids[-1 - back]
+        return ids[-1 - back]
 
-    def _ref(self, selector: str) -> Path | None:
-        ref = self.root / "refs" / selector
-        if not re.fullmatch(REF_NAME, selector) or not ref.is_file():
-            return None
-        run_id = _meaning(ref)
-        if not is_run(self.root / run_id):
-            raise CommandError(f"ref {selector!r}: names {run_id}, which is not in {self.root}", Exit.RUN)
-        return self.root / run_id
+    def _ref(self, selector: str, ids: list[str]) -> str | None:
+        run_id = self.ref(selector) if re.fullmatch(REF_NAME, selector) else None
+        if run_id is not None and run_id not in ids:
+            raise CommandError(f"ref {selector!r}: names {run_id}, which is not in {self.name}", Exit.RUN)
+        return run_id
 
-    def _by_environment(self, selector: str, ids: list[str]) -> Path | None:
+    def _by_environment(self, selector: str, ids: list[str]) -> str | None:
         pairs = [part.partition("=") for part in selector.split(",")]
         if not all(equals for _, equals, _ in pairs):
             return None
-        for run_id in reversed(ids):
+        newest_first = ids[::-1]
+        for place, run_id in enumerate(newest_first):
+            if place % AT_ONCE == 0:
+                self.prefetch(newest_first[place : place + AT_ONCE])
             try:
-                run = read_run(self.root / run_id)
-            except CommandError:
+                run = read_run(self.head(run_id))
+            except CommandError as error:
+                if error.code is not Exit.RUN:
+                    raise
                 continue  # damaged, as `verify` says; it must not hide the others
             if all(str(run.environment.get(key)) == wanted for key, _, wanted in pairs):
-                return self.root / run_id
-        raise CommandError(f"run {selector!r}: none of {len(ids)} runs in {self.root} has it", Exit.RUN)
+                return run_id
+        raise CommandError(f"run {selector!r}: none of {len(ids)} runs in {self.name} has it", Exit.RUN)
 
 
 def is_run(folder: Path) -> bool:
     """Whether `folder` is a published run, whole or damaged: it has a run.json or SHA256SUMS."""
     try:
-        return (folder / "run.json").is_file() or (folder / "SHA256SUMS").is_file()
+        return (folder / "run.json").is_file() or (folder / SUMS).is_file()
     except OSError:  # longer than a path may be, or not to be looked into
         return False
-
-
-def _meaning(ref: Path) -> str:
-    """The first word of a ref; whatever else was written into it is no id."""
-    return (ref.read_text(encoding="utf-8", errors="replace").split() or [""])[0]
-
-
-REF_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-
-
-def check_ref_name(name: str) -> None:
-    """Raise CommandError (USAGE) unless `name` can be a ref."""
-    if not re.fullmatch(REF_NAME, name) or name == "latest":
-        reserved = "; the word is reserved: it means the newest run" if name == "latest" else ""
-        wanted = "1 to 64 letters, digits, '.', '_' or '-' starting with a letter or digit"
-        raise CommandError(
-            f"--ref: found {name!r}, wanted {wanted}{reserved}",
-            Exit.USAGE,
-        )
 
 
 def load(folder: Path) -> Run:
@@ -199,7 +239,7 @@ def load(folder: Path) -> Run:
             program's (RUN).
     """
     run = read_run(folder)
-    frames = {name: _read_table(folder / name) for name in TABLES}
+    frames = {name: read_table(folder / name) for name in TABLES}
     try:
         measurements = with_tables(run.measurements, frames)
     except ValueError as error:
@@ -224,7 +264,7 @@ def read_run(folder: Path) -> Run:
         CommandError: it is missing or damaged, or its schema is newer than this program's (RUN).
     """
     path = folder / "run.json"
-    data = _read_json(path)
+    data = read_json(path)
     version = data.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise CommandError(
@@ -242,60 +282,15 @@ def verify(folder: Path) -> None:
     Raises:
         CommandError: names the first file that differs, is missing or was added (RUN).
     """
-    sums = folder / "SHA256SUMS"
+    sums = folder / SUMS
     if not sums.is_file():
         raise CommandError(f"{folder}: no SHA256SUMS: not a published run", Exit.RUN)
-    listed = _listed(sums)
+    listed = listed_sums(sums)
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {sums.name}
     for name, wanted in listed.items():
         if name not in present:
             raise CommandError(f"{folder / name}: missing, but listed in SHA256SUMS", Exit.RUN)
-        if _sum_of(folder / name) != wanted:
+        if sum_of(folder / name) != wanted:
             raise CommandError(f"{folder / name}: changed since it was published (SHA-256 differs)", Exit.RUN)
     if added := sorted(present - listed.keys()):
         raise CommandError(f"{folder / added[0]}: added since the run was published", Exit.RUN)
-
-
-def _listed(sums: Path) -> dict[str, str]:
-    """The sum of each file by its name."""
-    try:
-        with sums.open(encoding="utf-8", errors="surrogateescape") as file:  # names are bytes
-            lines = [line.removesuffix("\n") for line in file]
-    except OSError as error:
-        raise CommandError(f"{sums}: {error.strerror}", Exit.RUN) from error
-    found = {}
-    for number, line in enumerate(lines, start=1):
-        match = re.fullmatch(r"([0-9a-f]{64})  (.+)", line)
-        if match is None:
-            raise CommandError(f"{sums}: line {number} is no sum: wanted 64 hex digits, two spaces, a name", Exit.RUN)
-        found[match[2]] = match[1]
-    return found
-
-
-def _sum_of(path: Path) -> str:
-    try:
-        return sha256_of(path)
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}", Exit.RUN) from error
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        data = parsed(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}", Exit.RUN) from error
-    except ValueError as error:
-        raise CommandError(f"{path}: not JSON: {first_line(error)}", Exit.RUN) from error
-    if not isinstance(data, dict):
-        raise CommandError(f"{path}: found {type(data).__name__}, wanted an object", Exit.RUN)
-    return data
-
-
-def _read_table(path: Path) -> pd.DataFrame:
-    if not path.is_file():
-        raise CommandError(f"{path}: No such file or directory", Exit.RUN)
-    try:
-        with path.open("rb") as file:  # Arrow opens no path that is not UTF-8
-            return pd.read_parquet(file)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise CommandError(f"{path.parent}: damaged: {path.name}: {first_line(error)}", Exit.RUN) from error

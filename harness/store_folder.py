@@ -1,13 +1,24 @@
-"""The folder of a store: made once, and what is said when it cannot be written to."""
+"""The folder of a store: made once, what is made of its runs, and what is said when it cannot be written to."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import tempfile
 from pathlib import Path
 
 from harness.errors import CommandError, Exit
+
+DEFAULT_ROOT = Path("artifacts")
+
+MIRROR_OF = ".mirror-of"
+"""File of a folder that mirrors a store elsewhere: its URL."""
+
+
+def derived(root: Path) -> Path:
+    """Where what is made of the runs in `root` belongs, such as pages: beside them; of a mirror, `artifacts/`."""
+    return DEFAULT_ROOT if (root / MIRROR_OF).is_file() else root
 
 
 def make_store(root: Path) -> None:
@@ -23,6 +34,21 @@ def make_store(root: Path) -> None:
         return
     root.mkdir(parents=True, exist_ok=True)
     (root / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
+def try_to_write(root: Path) -> None:
+    """Find out whether a store can be written to, or be made; nothing is left behind.
+
+    Raises:
+        CommandError: it cannot (INFRASTRUCTURE).
+    """
+    path = root.absolute()
+    there = next(folder for folder in (path, *path.parents) if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise unwritable(root, error) from error
 
 
 def unwritable(root: Path, error: OSError) -> CommandError:

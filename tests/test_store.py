@@ -13,11 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.draft import Draft, write_run, write_sums
+from harness.draft import Draft, write_run
 from harness.errors import CommandError, Exit
 from harness.model import DeviceState, Environment, Run, Verdict, Word
-from harness.store import SELECTORS, Store, check_ref_name, load, load_whole, new_run_id, store_root, verify
+from harness.open_store import open_store
+from harness.refs import check_ref_name
+from harness.run_id import new_run_id
+from harness.store import SELECTORS, Store, load, load_whole, verify
 from harness.store_folder import make_store
+from harness.sums import write_sums
 from tests.sample_run import empty_run, gpu_run
 
 ROOT = Path(__file__).parents[1]
@@ -214,13 +218,39 @@ def test_a_draft_that_cannot_be_made(tmp_path: Path) -> None:
     assert caught.value.code is Exit.INFRASTRUCTURE
 
 
+def test_of_two_drafts_of_one_id_one_is_refused(tmp_path: Path) -> None:
+    """While the first is measured, after it was killed, and once it is a run: its measurements stay as they are."""
+    from harness.draft import JOURNAL
+
+    run = gpu_run(shapes=((64, 64),), trials=1, samples=2)
+    header = replace(run, id=IDS[0], measurements=())
+    draft = Draft.create(tmp_path, header)
+    draft.append(run.measurements[0])
+    journal = (draft.folder / JOURNAL).read_bytes()
+    with pytest.raises(CommandError) as caught:
+        Draft.create(tmp_path, header)
+    assert caught.value.code is Exit.INFRASTRUCTURE
+    draft._lock.release()
+    for published in (False, True):
+        if published:
+            draft.publish(partial=False)
+        with pytest.raises(
+            CommandError, match=f"^store {tmp_path}: there is a run {IDS[0]} already; try again"
+        ) as caught:
+            Draft.create(tmp_path, header)
+        assert caught.value.code is Exit.INFRASTRUCTURE
+        if not published:
+            assert (draft.folder / JOURNAL).read_bytes() == journal
+    assert load_whole(tmp_path / IDS[0]).measurements == run.measurements[:1]
+
+
 def test_where_the_store_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """The option, else the variable, else artifacts/."""
     monkeypatch.delenv("SGEMV_STORE", raising=False)
-    assert store_root(None) == Path("artifacts")
+    assert open_store(None).root == Path("artifacts")
     monkeypatch.setenv("SGEMV_STORE", "/elsewhere")
-    assert store_root(None) == Path("/elsewhere")
-    assert store_root("here") == Path("here")
+    assert open_store(None).root == Path("/elsewhere")
+    assert open_store("here").root == Path("here")
 
 
 @pytest.mark.parametrize(

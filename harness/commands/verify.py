@@ -1,13 +1,15 @@
-"""Check runs against their sums, and that they can be read."""
+"""Check runs against their sums, and that they can be read; of a store at a URL they are fetched again for that."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from harness.ending import say_error
 from harness.errors import CommandError, Exit
-from harness.store import SELECTORS, Store, load_whole
+from harness.store import SELECTORS, Store, is_run, load_whole
 from harness.words import LONGEST_LINE, visible
 
 HELP = "check runs against their sums"
@@ -20,15 +22,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(store: Store, options: argparse.Namespace) -> int:
     """A line a run."""
-    folders = [store.resolve(each) for each in options.run] or [store.root / run_id for run_id in store.ids()]
-    if not folders:
-        raise CommandError(f"no runs in {store.root}", Exit.RUN)
+    named = list(_named(store, options.run)) if options.run else store.ids()
+    if not named:
+        raise CommandError(f"no runs in {store.name}", Exit.RUN)
     worst = Exit.FINE
-    for folder in folders:
+    for each in named:
         try:
-            load_whole(folder)
-            sys.stdout.write(f"{visible(str(folder), LONGEST_LINE)}: whole\n")
+            place = _verified(store, each)
+            sys.stdout.write(f"{visible(place, LONGEST_LINE)}: whole\n")
         except CommandError as error:
+            if error.code is not Exit.RUN:
+                raise
             say_error(error)
             worst = max(worst, error.code)
     return worst
+
+
+def _named(store: Store, selectors: list[str]) -> Iterator[Path | str]:
+    """A folder, or the id of a run of the store."""
+    for selector in selectors:
+        yield Path(selector) if is_run(Path(selector)) else store.find(selector)
+
+
+def _verified(store: Store, each: Path | str) -> str:
+    """What its place is called."""
+    if isinstance(each, Path):
+        load_whole(each)
+        return str(each)
+    store.verify(each)
+    return store.place(each)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +19,7 @@ from harness.comparison.attribution import differences, obstacles
 from harness.comparison.notes import kernel_notes
 from harness.comparison.records import EnvironmentDifference
 from harness.comparison.sides import FAILED
-from harness.errors import CommandError
+from harness.errors import CommandError, Exit
 from harness.history.digests import Cases, Floats, PastRun, read
 from harness.model import Case, Run, Verdict, Word
 from harness.stats import CONFIDENCE
@@ -97,10 +97,14 @@ def read_history(store: Store, last: int | None = None) -> History:
     """The runs of a store, or its `last` ones; what cannot be read is named and left out."""
     ids = store.ids()
     cases, found, unreadable = Cases(), list[PastRun](), list[CommandError]()
-    for run_id in ids if last is None else ids[-last:]:
+    shown = ids if last is None else ids[-last:]
+    store.prefetch(shown)
+    for run_id in shown:
         try:
-            found.append(read(store.root / run_id, cases))
+            found.append(read(store.head(run_id), cases, partial(store.folder, run_id)))
         except CommandError as error:
+            if error.code is not Exit.RUN:
+                raise
             unreadable.append(error)
     devices = tuple(device(runs, cases.known) for runs in by_device(found))
     return History(devices=devices, unreadable=tuple(unreadable))

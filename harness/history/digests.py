@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -133,12 +133,13 @@ _NOT_OURS = (msgspec.MsgspecError, RecursionError)
 """What decoding raises on text that this project has not written."""
 
 
-def read(folder: Path, cases: Cases) -> PastRun:
+def read(folder: Path, cases: Cases, whole: Callable[[], Path] | None = None) -> PastRun:
     """The run in `folder`.
 
     Args:
         folder: of a published run.
         cases: of the history; new ones are added.
+        whole: gives the run's folder where `folder` may lack all but run.json and SHA256SUMS.
 
     Raises:
         CommandError: run.json or SHA256SUMS is missing, damaged or of a newer schema (RUN).
@@ -153,7 +154,7 @@ def read(folder: Path, cases: Cases) -> PastRun:
     if found.schema_version > SCHEMA_VERSION:
         raise _newer(path, found.schema_version)
     if _lacks_digests(found.measurements):
-        return _read_whole(folder, cases)
+        return _read_whole(whole() if whole else folder, cases)
     return _past_run(_header(found), rows, cases)
 
 

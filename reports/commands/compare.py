@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.comparison import request
 from harness.store import Store
+from harness.store_folder import derived
 from harness.words import coded
 from reports.comparison.markdown import comparison_markdown
 from reports.comparison.page import file_name, render_comparison
@@ -39,7 +40,7 @@ def run(store: Store, options: argparse.Namespace) -> int:
         text = comparison_markdown(compared)
         sys.stdout.write(f"{coded(str(write_page(text, target)))}\n" if target else text)
     else:
-        beside = store.resolve(options.new[0]).resolve().parent / "reports"
+        beside = derived(store.resolve(options.new[0]).resolve().parent) / "reports"
         page = write_page(render_comparison(compared), target or beside / file_name(compared))
         sys.stdout.write(f"{coded(str(page))}\n")
     return int(compared.exit_code)

@@ -34,9 +34,9 @@ def run(store: Store, options: argparse.Namespace) -> int:
         say_error(error)
     if not history.devices:
         what = f"none of {len(history.unreadable)} runs can be read" if history.unreadable else "no runs"
-        raise CommandError(f"{store.root}: {what}: there is nothing to show over time", Exit.RUN)
+        raise CommandError(f"{store.name}: {what}: there is nothing to show over time", Exit.RUN)
     _check(history, shown)
-    target = Path(options.output) if options.output else store.root / "reports" / "history.html"
+    target = Path(options.output) if options.output else store.derived / "reports" / "history.html"
     _write(history, target, shown)
     sys.stdout.write(f"{coded(str(target))}\n")
     return Exit.RUN if history.unreadable else Exit.FINE

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.errors import Exit
 from harness.store import SELECTORS, Store, verify
+from harness.store_folder import derived
 from harness.words import coded
 from reports.packages import require_page_packages
 
@@ -22,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def page_path(folder: Path) -> Path:
-    """Where the page of a run belongs: `reports/<id>.html` beside the run's folder."""
+    """Where the page of a run belongs: `reports/<id>.html` beside the run's folder, of a URL's run in `artifacts/`."""
     named = folder if folder.name else folder.resolve()
-    return named.parent / "reports" / f"{named.name}.html"
+    return derived(named.parent) / "reports" / f"{named.name}.html"
 
 
 def run(store: Store, options: argparse.Namespace) -> int:
