@@ -19,6 +19,10 @@ class Unknown:
     """Why, in one line."""
 
 
+class NotPermitted(Unknown):
+    """What another user, such as root, could have had."""
+
+
 Fact = str | int | float | bool | Unknown
 """A value of the environment, or why it could not be had."""
 
@@ -43,7 +47,8 @@ def ask(library: Any, function: str, *arguments: Any) -> Any:
     try:
         return call(*arguments)
     except library.NVMLError as error:
-        return Unknown(reason=f"{function}: {error}")
+        kind = NotPermitted if isinstance(error, library.NVMLError_NoPermission) else Unknown
+        return kind(reason=f"{function}: {error}")
 
 
 def first(library: Any, functions: tuple[str, ...], *arguments: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import filelock
-
-from harness import environment, nvml
-from harness.answers import Unknown
+from harness import environment
+from harness.answers import Fact
 from harness.cases import EVERY_WORKER, candidates, picked_among, stage_of
 from harness.draft import Draft
-from harness.errors import CommandError, Exit
+from harness.errors import TRACEBACK, CommandError, Exit
+from harness.held_gpu import HeldGpu
 from harness.model import (
     SCHEMA_VERSION,
     Cache,
@@ -32,12 +31,13 @@ from harness.model import (
     Verdict,
     Word,
 )
-from harness.pool import ROOT, SILENCE_S, Pool, WorkerGone, WorkerLost, WorkerSpec
+from harness.pool import Pool
 from harness.registry import Built, Registry
-from harness.store import Store, new_run_id
-from harness.store_folder import make_store, unwritable
+from harness.run_id import new_run_id
+from harness.store import Store
+from harness.store_folder import unwritable
 from harness.timing import Crew, Timer, timers
-from harness.turn import take_turn, use_by_others, uuid_of
+from harness.worker import ROOT, SILENCE_S, WorkerGone, WorkerLost, WorkerSpec, log_folder
 
 BUDGETS_OF_SILENCE = 20
 """Time budgets that a worker may say nothing: a timer may take ten for its fewest samples."""
@@ -73,14 +73,16 @@ class Bench:
         self._kernels = self.registry.kernels()
         self._lost: dict[tuple[str, Problem], Verdict] = {}
         self._variants: dict[tuple[str, Problem, Cache], str] = {}
+        self._gpu = HeldGpu(self.options, self.say, self.sleep)
         builds = self.registry.prepare(self._device_type)
-        self._try_store()
-        self._turn = self._take_turn()  # before workers start: that alone would disturb another bench's samples
-        self._log_folder = _log_folder()
+        self.store.check_writable()  # found out now, not when the first case has been measured
+        self._gpu.take_turn()  # before workers start: that alone would disturb another bench's samples
+        self._log_folder = log_folder()
         started = datetime.now(UTC)
         self._spec = WorkerSpec(
             registry=self.registry.__name__,
             device=self.options.device,
+            uuid=self.options.uuid,
             log_folder=self._log_folder,
             trials=self.options.trials,
             silence_s=self.silence_s or max(SILENCE_S, BUDGETS_OF_SILENCE * self.options.max_time_s),
@@ -89,8 +91,8 @@ class Bench:
         self._stage = EVERY_WORKER
         try:
             facts = self._pool.facts()
-            self._device = self._find_device(facts["values"])
-            header = self._header(started, facts, builds)
+            self._gpu.find(facts["values"])
+            header = self._header(started, facts, builds, self._gpu.lock_clock())
             self.environment = header.environment
             self._warned = header.warnings
             self._draft = Draft.create(self.store.root, header)
@@ -104,22 +106,6 @@ class Bench:
             self.close()
             raise
         return self
-
-    def _try_store(self) -> None:
-        """Whether runs can be written is found out now, not when the first case has been measured."""
-        try:
-            make_store(self.store.root)
-            with tempfile.TemporaryFile(dir=self.store.root):
-                pass
-        except OSError as error:
-            raise unwritable(self.store.root, error) from error
-
-    def _take_turn(self) -> filelock.BaseFileLock | Unknown:
-        """The GPU's lock, held until the workers have ended."""
-        if self._device_type != "cuda":
-            return Unknown(reason="a CPU is shared with everything anyway")
-        gpu = uuid_of(self.options.device)
-        return gpu if isinstance(gpu, Unknown) else take_turn(gpu, self.say)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -178,11 +164,12 @@ class Bench:
         return self._draft.publish(partial=partial)
 
     def close(self) -> None:
-        """End the workers. Can be called again."""
-        self._pool.close()
-        shutil.rmtree(self._log_folder, ignore_errors=True)
-        if not isinstance(self._turn, Unknown):
-            self._turn.release()
+        """End the workers, then let the GPU go. Can be called again."""
+        try:
+            self._pool.close()
+            shutil.rmtree(self._log_folder, ignore_errors=True)
+        finally:
+            self._gpu.release()
 
     def _measure_trial(self, case: Case, trial: int) -> TrialResult:
         kernel = self._kernels[case.kernel]
@@ -203,7 +190,9 @@ class Bench:
         apart = timers()[case.timer].crew is Crew.FRESH  # the timer itself may have ended its process
         if result.verdict.word in (Word.CRASHED, Word.WRONG) and not apart:
             self._lost[key] = result.verdict
-        return result
+        if result.printed is not None and os.environ.get(TRACEBACK):
+            self.say(result.printed)
+        return result if kernel.file is not None else replace(result, printed=None)
 
     def _go_to(self, timer: Timer) -> None:
         """Change the workers, if the timer needs others than there are."""
@@ -221,19 +210,10 @@ class Bench:
         self._stage = stage
 
     def _read_state(self) -> DeviceState | None:
-        return None if isinstance(self._device, Unknown) else self._device.state()
+        return self._gpu.state()
 
-    def _find_device(self, facts: Mapping[str, object]) -> nvml.NvmlDevice | Unknown:
-        if self._device_type != "cuda":
-            return Unknown(reason="the run is on a CPU")
-        library = nvml.Nvml.open()
-        if isinstance(library, Unknown):
-            return library
-        uuid, bus_id = facts.get("gpu_uuid"), facts.get("gpu_pci_bus_id")
-        return library.find(uuid=str(uuid) if uuid else None, pci_bus_id=str(bus_id) if bus_id else None)
-
-    def _header(self, started: datetime, facts: Mapping[str, object], builds: Sequence[Built]) -> Run:
-        where = environment.collect(facts, self._device, root=ROOT)
+    def _header(self, started: datetime, facts: Mapping[str, object], builds: Sequence[Built], locked_mhz: Fact) -> Run:
+        where = environment.collect(facts, self._gpu.device, root=ROOT, locked_sm_clock_mhz=locked_mhz)
         now = started.isoformat(timespec="seconds")
         return Run(
             schema_version=SCHEMA_VERSION,
@@ -256,12 +236,7 @@ class Bench:
             yield "These are CPU numbers: no CUDA device was used, and the CUDA kernels were not measured."
         if dirty:
             yield "The checkout had uncommitted changes: see build/source.diff, and every kernel source in build/."
-        if self._device_type == "cuda" and isinstance(self._turn, Unknown):
-            yield f"Whether another bench measured on this GPU at the same time is not known: {self._turn.reason}."
-        if isinstance(self._device, nvml.NvmlDevice):
-            yield from use_by_others(self._device, self._pool.pids, self.sleep)
-        elif self._device_type == "cuda":
-            yield f"Clocks, temperature and power are unknown: {self._device.reason}."
+        yield from self._gpu.warnings(self._pool.pids)
 
     def _keep(self, builds: Sequence[Built]) -> None:
         """Copy what was built into the draft, and what the checkout had changed."""
@@ -278,16 +253,3 @@ class Bench:
         except OSError as error:
             self._draft.leave()  # there is nothing in it yet
             raise unwritable(self.store.root, error) from error
-
-
-def _log_folder() -> Path:
-    """A new folder for what workers say.
-
-    Raises:
-        CommandError: there is no room for temporary files (INFRASTRUCTURE).
-    """
-    try:
-        return Path(tempfile.mkdtemp(prefix="sgemv-"))
-    except OSError as error:
-        what = f"no temporary folder can be made: {error.strerror}"
-        raise CommandError(f"{what}; set TMPDIR to one that can be written to", Exit.INFRASTRUCTURE) from error

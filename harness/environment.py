@@ -89,6 +89,7 @@ ENVIRONMENT_KEYS: dict[str, EnvironmentKey] = dict(
         _key("max_memory_clock_mhz", Group.SETTINGS, "MHz", "highest memory clock"),
         _key("application_sm_clock_mhz", Group.SETTINGS, "MHz", "SM clock set for applications"),
         _key("application_memory_clock_mhz", Group.SETTINGS, "MHz", "memory clock set for applications"),
+        _key("locked_sm_clock_mhz", Group.SETTINGS, "MHz", "SM clock by NVML right after this bench locked it"),
         _key("ecc", Group.SETTINGS, None, "error-correcting memory is on"),
         _key("mig", Group.SETTINGS, None, "the GPU is split into instances"),
         _key("persistence", Group.SETTINGS, None, "the driver stays loaded between processes"),
@@ -123,6 +124,8 @@ RECORDED_VARIABLES = re.compile(r"(CUDA|NVIDIA(?!_REQUIRE_)|PYTORCH|CUBLAS)_\w+|
 """Names of the environment variables that are recorded; no other is looked at. NVIDIA_REQUIRE_… only tell a container's
 start which drivers its image accepts."""
 
+NOT_LOCKED = Unknown(reason="it was not locked")
+
 LEFT_OUT = "(left out)"
 """Stands for the value of a variable that looks like a secret."""
 
@@ -139,7 +142,7 @@ def collect(
     device: NvmlDevice | Unknown,
     *,
     root: Path,
-    hide_hostname: bool = False,
+    locked_sm_clock_mhz: Fact = NOT_LOCKED,
     environ: Mapping[str, str] = os.environ,
 ) -> Environment:
     """The whole environment: every key of `ENVIRONMENT_KEYS` with its value, or None and the reason.
@@ -148,17 +151,16 @@ def collect(
         torch_facts: what `device.torch_facts` gave in a worker; empty if no worker got that far.
         device: from `Nvml.find`, or why there is none.
         root: the checkout, with `constraints.txt`.
-        hide_hostname: leave the hostname out; SGEMV_HOSTNAME=off does too.
-        environ: the environment variables.
+        locked_sm_clock_mhz: what NVML read once it was locked.
+        environ: the environment variables; SGEMV_HOSTNAME=off leaves the hostname out.
 
     Raises:
         RecordError: `torch_facts` is neither empty nor an environment's dict.
     """
-    hide_hostname = hide_hostname or environ.get("SGEMV_HOSTNAME", "").lower() == "off"
     worker = Environment.from_dict(torch_facts) if torch_facts else Environment(values={})
     nvml = Environment(values={}) if isinstance(device, Unknown) else device.facts()
     absent = device.reason if isinstance(device, Unknown) else "the worker process did not report it"
-    host = table(_host_facts(environ, hide_hostname=hide_hostname))
+    host = table(_host_facts(environ) | {"locked_sm_clock_mhz": locked_sm_clock_mhz})
     return _merge((nvml, worker, host, table(_source_facts(root))), absent)
 
 
@@ -195,7 +197,8 @@ def _merge(parts: Sequence[Environment], absent: str) -> Environment:
     return table(facts)
 
 
-def _host_facts(environ: Mapping[str, str], *, hide_hostname: bool) -> dict[str, Fact]:
+def _host_facts(environ: Mapping[str, str]) -> dict[str, Fact]:
+    hide_hostname = environ.get("SGEMV_HOSTNAME", "").lower() == "off"
     return {
         "python_version": platform.python_version(),
         "pytest_benchmark_version": _package_version("pytest-benchmark"),

@@ -2,169 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import selectors
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from harness.model import Cache, Case, DeviceState, Problem, TrialResult, Verdict, Word
 from harness.trial import OUT_OF_MEMORY
-
-ROOT = Path(__file__).resolve().parent.parent
-"""Of the project: workers run there, so that `harness` and the registry are found."""
-
-SILENCE_S = 120.0
-"""A worker that says nothing for so long is taken for hung."""
-
-POLL_S = 0.05
-"""Between readings of the device while a worker times."""
+from harness.worker import ROOT, SILENCE_S, WorkerGone, WorkerLost, WorkerProcess, WorkerSpec
 
 TIMING_PHASE = "timing"
 """Phase of a worker in which the device is read."""
-
-
-MEMORY_SHARE = 0.5
-"""Of the device's memory, for all workers together between cases."""
-
-CPU_ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
-"""glibc in workers on a CPU: keep what is freed. Mapping and clearing pages anew for every large temporary took more
-time than all the rest."""
-
-
-IDLE = "idle"
-"""The phase of a worker between two requests."""
-
-
-class WorkerLost(Exception):  # noqa: N818 - an event, not a fault of the harness
-    """A worker died or fell silent; the message says how and when."""
-
-
-class WorkerGone(WorkerLost):
-    """A worker that died before it began with a request: what it did before is to blame."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkerSpec:
-    """What every worker of a pool is started with."""
-
-    registry: str
-    """As `harness.registry.find` takes it."""
-    device: str
-    """As torch names it."""
-    log_folder: Path
-    """Where workers' stderr goes, one file a trial."""
-    trials: int
-    """Workers that share the device."""
-    silence_s: float = SILENCE_S
-    """Longest silence."""
-
-    def command(self) -> list[str]:
-        """What starts a worker."""
-        share = MEMORY_SHARE / self.trials
-        options = ["--registry", self.registry, "--device", self.device, "--memory-share", str(share)]
-        return [sys.executable, "-m", "harness.trial", *options]
-
-
-class WorkerProcess:
-    """One worker and the pipes to it."""
-
-    def __init__(self, spec: WorkerSpec, trial: int) -> None:
-        self._spec = spec
-        self._log = spec.log_folder / f"worker-{trial}.log"
-        self._log_read = 0  # bytes that belong to earlier requests
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                spec.command(),
-                cwd=ROOT,
-                env=os.environ | (CPU_ALLOCATOR if spec.device == "cpu" else {}),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends its workers
-            )
-        assert self._process.stdin is not None  # noqa: S101 - for the type checker
-        assert self._process.stdout is not None  # noqa: S101
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        os.set_blocking(self._stdout.fileno(), False)
-        self._buffer = b""
-        self.phase = "starting"
-
-    @property
-    def pid(self) -> int:
-        """Of the process."""
-        return self._process.pid
-
-    def ask(self, request: Mapping[str, Any], on_poll: Callable[[str], None]) -> dict[str, Any]:
-        """Send `request`, wait for the reply that is not a phase; `on_poll(phase)` is called while waiting.
-
-        Raises:
-            WorkerLost: it died or fell silent; it is gone afterwards.
-        """
-        try:
-            self._stdin.write(json.dumps(request, allow_nan=False).encode() + b"\n")
-            self._stdin.flush()
-        except OSError:
-            raise self._lost() from None
-        last_heard = time.monotonic()
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._stdout, selectors.EVENT_READ)
-            while True:
-                for reply in self._replies(readable=bool(selector.select(POLL_S))):
-                    last_heard = time.monotonic()
-                    if "phase" not in reply:
-                        self._log_read = self._log.stat().st_size
-                        self.phase = IDLE  # or the next case would begin in the phase that this one ended in
-                        return reply
-                    self.phase = reply["phase"]
-                if self._process.poll() is not None and not selector.select(0):
-                    raise self._lost()  # what it has forked may hold its pipe open
-                if time.monotonic() - last_heard > self._spec.silence_s:
-                    self.stop()
-                    raise WorkerLost(f"silent for {self._spec.silence_s:g} s in phase {self.phase!r}: hung, killed")
-                on_poll(self.phase)
-
-    def stop(self) -> None:
-        """End the process at once."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._stdin, self._stdout):
-            with suppress(OSError):  # what could not be written to a dead process is of no use any more
-                pipe.close()
-
-    def _replies(self, *, readable: bool) -> list[dict[str, Any]]:
-        """Whole lines that have arrived."""
-        if not readable:
-            return []
-        chunk = self._stdout.read(1 << 20)
-        if chunk == b"":
-            raise self._lost()
-        *lines, self._buffer = (self._buffer + (chunk or b"")).split(b"\n")
-        return [json.loads(line) for line in lines]
-
-    def _lost(self) -> WorkerLost:
-        return (WorkerGone if self.phase == IDLE else WorkerLost)(self._obituary())
-
-    def _obituary(self) -> str:
-        """How it died, with the last line that it wrote to stderr."""
-        try:
-            code = self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self.stop()
-            return f"closed its pipe in phase {self.phase!r}: killed"
-        self.stop()
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-        said = self._log.read_bytes()[self._log_read :].decode(errors="replace").strip().splitlines()
-        last = f": {said[-1]}" if code > 0 and said else ""
-        return f"{how} in phase {self.phase!r}{last}"
 
 
 def _does_not_fit(result: TrialResult) -> bool:
@@ -250,7 +98,8 @@ class Pool:
                     self._too_large.add((case.problem, case.cache))
         except WorkerLost as lost:
             self._drop(trial)
-            return TrialResult(trial=trial, verdict=Verdict(word=Word.CRASHED, reason=str(lost)))
+            verdict = Verdict(word=Word.CRASHED, reason=str(lost))
+            return TrialResult(trial=trial, verdict=verdict, printed=lost.printed)
         if timed and (state := read_state()) is not None:
             states.append(state)  # the recheck and the reply came together
         return replace(result, states=tuple(states)) if result.samples_ns else result
@@ -265,7 +114,7 @@ class Pool:
             reply = self._worker(trial).ask(request, on_poll)
         if reply["lost"] is not None:
             self._drop(trial)
-        return TrialResult.from_dict(reply["result"])
+        return replace(TrialResult.from_dict(reply["result"]), printed=reply.get("printed"))
 
     def _make_room_beside(self, trial: int) -> None:
         """Let all other workers give back what they hold of the device's memory between two cases."""
@@ -297,3 +146,6 @@ class Pool:
         if worker is None:
             worker = self._workers[trial] = WorkerProcess(self._spec, trial)
         return worker
+
+
+__all__ = ["ROOT", "SILENCE_S", "Pool", "WorkerGone", "WorkerLost", "WorkerSpec"]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import subprocess
-import sys
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import filelock
 
 from harness.answers import Unknown
-from harness.driver import DriverError, driver_call
-from harness.errors import CommandError, Exit, first_line
+from harness.errors import CommandError, Exit
 from harness.nvml import NvmlDevice
 
 LOCKS = Path("/tmp")  # noqa: S108 - TMPDIR differs between users, and all that share a GPU must meet
@@ -21,9 +16,6 @@ LOCKS = Path("/tmp")  # noqa: S108 - TMPDIR differs between users, and all that 
 
 PATIENCE_S = 3600.0
 """How long a bench waits for its turn, about what the longest one takes."""
-
-PROBE_S = 60.0
-"""How long the driver may take to name a GPU."""
 
 BUSY_PERCENT = 10
 """Of NVML's utilization: what an idle GPU may still show."""
@@ -38,7 +30,7 @@ def take_turn(
     """The lock of a GPU, held; its process's end releases it, whatever that end is. `Unknown`: there can be none.
 
     Args:
-        gpu: its UUID.
+        gpu: its UUID, as CUDA writes it: without a prefix.
         say: told in one line that another bench must be waited for.
         folder: of the locks.
         patience_s: how long.
@@ -46,8 +38,8 @@ def take_turn(
     Raises:
         CommandError: another bench was not done by then (INFRASTRUCTURE).
     """
-    path = folder / f"sgemv-{gpu}.lock"
-    lock = filelock.FileLock(path, mode=0o666)  # any user may be the next
+    lock = lock_of(gpu, folder)
+    path = lock.lock_file
     try:
         try:
             lock.acquire(timeout=0)
@@ -62,37 +54,9 @@ def take_turn(
     return lock
 
 
-def uuid_of(device: str) -> str | Unknown:
-    """UUID of a GPU as torch counts them, asked for in a process of its own: it makes no context on the GPU.
-
-    Args:
-        device: as torch names it, e.g. `cuda:0`.
-    """
-    index = device.partition(":")[2] or "0"
-    command = [sys.executable, "-m", __name__, index]
-    root = Path(__file__).resolve().parents[1]
-    try:
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=PROBE_S)
-    except subprocess.TimeoutExpired:
-        return Unknown(reason=f"the driver named no GPU within {PROBE_S:.0f} s")
-    said = done.stdout.strip()
-    return said if done.returncode == 0 and said else Unknown(reason=(done.stderr.strip().splitlines() or ["?"])[-1])
-
-
-def driver_uuid(index: int) -> str:
-    """UUID of the GPU or MIG instance that CUDA numbers so, as torch writes it.
-
-    Source: cuDeviceGetUuid_v2 of the CUDA driver API, 16 bytes.
-
-    Raises:
-        DriverError: the driver refused.
-        OSError: there is no driver.
-    """
-    device, found = ctypes.c_int(), (ctypes.c_ubyte * 16)()
-    driver_call("cuInit", 0)
-    driver_call("cuDeviceGet", ctypes.byref(device), index)
-    driver_call("cuDeviceGetUuid_v2", ctypes.byref(found), device)
-    return str(uuid.UUID(bytes=bytes(found)))
+def lock_of(gpu: str, folder: Path = LOCKS) -> filelock.BaseFileLock:
+    """The lock of a GPU, not held; any user may be the next to take it."""
+    return filelock.FileLock(folder / f"sgemv-{gpu}.lock", mode=0o666)
 
 
 def use_by_others(device: NvmlDevice, pids: Sequence[int], sleep: Callable[[float], object]) -> Iterator[str]:
@@ -119,17 +83,3 @@ def use_by_others(device: NvmlDevice, pids: Sequence[int], sleep: Callable[[floa
             yield f"{busy}, while no worker of this bench ran."
     elif isinstance(others, Unknown):
         yield f"Whether others used this GPU when the run began is not known: {others.reason}; {percent.reason}."
-
-
-def main() -> int:
-    """Print the UUID of the GPU whose number is the one argument."""
-    try:
-        sys.stdout.write(f"{driver_uuid(int(sys.argv[1]))}\n")
-    except (DriverError, OSError) as error:
-        sys.stderr.write(f"{first_line(error)}\n")
-        return Exit.INFRASTRUCTURE
-    return Exit.FINE
-
-
-if __name__ == "__main__":
-    sys.exit(main())

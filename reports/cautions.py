@@ -43,7 +43,7 @@ class Caution:
 def cautions(f: Figures) -> tuple[Caution, ...]:
     """All cautions of a run, the gravest first."""
     f = replace(f, rows=(*f.rows, *f.suite))
-    found = [*_of_run(f), *_failed(f), *_held_back(f), *_at_moments(f), *_unsettled(f), *_spread(f)]
+    found = [*_of_run(f), *_failed(f), *_printed(f), *_held_back(f), *_at_moments(f), *_unsettled(f), *_spread(f)]
     order = list(Level)
     return tuple(sorted(found, key=lambda c: order.index(c.level)))
 
@@ -78,7 +78,7 @@ def _mentioned(words: str, warnings: tuple[str, ...]) -> bool:
 
 _FAILED = {
     Word.WRONG: (Level.BAD, "gave a wrong result, so it has no figures"),
-    Word.CRASHED: (Level.BAD, "crashed or hung, so it has no figures"),
+    Word.CRASHED: (Level.BAD, "failed to run, so it has no figures"),
     Word.NOT_MEASURED: (Level.CAUTION, "could not be measured"),
 }
 
@@ -99,6 +99,20 @@ def _failed(f: Figures) -> Iterator[Caution]:
         )
 
 
+def _printed(f: Figures) -> Iterator[Caution]:
+    """A note a user's kernel that wrote something: the first line of it in each problem."""
+    for kernel in dict.fromkeys(row.kernel for row in f.rows):
+        by_words: dict[str, list[Row]] = defaultdict(list)
+        for row in (each for each in f.rows if each.kernel == kernel):
+            printed = next((trial.printed for trial in row.measurement.trials if trial.printed), None)
+            if printed is not None:
+                by_words[fmt.line(printed.splitlines()[0])].append(row)
+        if by_words:
+            lines = tuple(f"{_where(f, rows)}: {words}" for words, rows in by_words.items())
+            text = f"{fmt.name(kernel)} printed; its first lines are here and more of it is in run.json, as printed."
+            yield Caution(level=Level.NOTE, text=text, details=lines)
+
+
 def _by_reason(rows: Iterable[Row]) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -113,7 +127,10 @@ def _who(f: Figures, rows: list[Row]) -> str:
 
 def _held_back(f: Figures) -> Iterator[Caution]:
     """Samples under a limit or off the clock, by the device's own counters: cases without any other first."""
-    reference_mhz = reference_clock_mhz(f.run.measurements)
+    reference_mhz, locked_mhz = reference_clock_mhz(f.run.measurements), f.run.options.lock_clocks_mhz
+    if reference_mhz is not None and locked_mhz is not None and reference_mhz < (1 - CLOCK_OFF) * locked_mhz:
+        text = f"No trial ran at the SM clock that was locked: {locked_mhz} MHz, and {reference_mhz:.0f} MHz at best."
+        yield Caution(level=Level.CAUTION, text=text)
     cases = [marked_case(row, reference_mhz) for row in f.rows if row.summary is not None]
     always = [case for case in cases if case.always]
     partly: dict[str, list[MarkedCase]] = defaultdict(list)

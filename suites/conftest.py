@@ -21,12 +21,15 @@ from harness.problems import shape_text
 from harness.process import end_with_parent
 from harness.registry import Registry
 from harness.selfcheck import failed
-from harness.store import Store, read_run
+from harness.store import read_run
 from harness.timing import Purpose, timers
 from harness.words import LONGEST_LINE, visible
+from kernels import registry
+from suites import every_gpu, under_pytest
+from suites import help as suite_help
 from suites import options as suite_options
-from suites import under_pytest
 from suites.clock import DeviceClock
+from suites.device import EVERY
 from suites.files import registry_of
 from suites.progress import Progress
 from suites.record import benchmark_json
@@ -50,6 +53,14 @@ RUN_FOLDER = pytest.StashKey[Path]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of a bench."""
     suite_options.add(parser.getgroup("sgemv", "SGEMV benchmarks"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Asked for help, it says what there is. Asked for all GPUs, it waits for a process that measures one at a time."""
+    if config.option.help:
+        return suite_help.show(registry.kernels())
+    return every_gpu.measure(config) if config.option.device == EVERY else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -115,13 +126,12 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     cases = [case for item in request.session.items if (case := _case_of(item)) is not None]
     widths = [len(shape_text(case.problem)) for case in cases]
     progress = Progress(request.config, total=len(cases), width=max(12, *widths))
-    store = Store(selection.store)
     try:
-        for line in store.recovered():
+        for line in selection.store.recovered():
             progress.say(line)
         kernels = request.config.stash[REGISTRY]
         told = {"on_measured": progress.measured, "say": progress.say}
-        with Bench(registry=kernels, store=store, options=selection.options, **told) as started:
+        with Bench(registry=kernels, store=selection.store, options=selection.options, **told) as started:
             request.config.stash[BENCH] = started
             for line in (*started.warnings, *selection.notes):
                 progress.say(f"warning: {line}")
@@ -224,6 +234,8 @@ def _publish(config: pytest.Config, bench: Bench, *, partial: bool) -> None:
         bench.store.set_ref(selection.ref, folder.name)
     if selection.path_file is not None:
         selection.path_file.write_text(f"{folder}\n", encoding="utf-8")
+    for line in bench.store.send():
+        say_error(line)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -14,21 +14,24 @@ from typing import Any
 import pytest
 
 from harness.cases import ALWAYS, picked_among
-from harness.device import Usability, gpu_status, installed_torch
 from harness.dtypes import DTYPES
-from harness.errors import CommandError, Exit
+from harness.errors import KERNELS_HINT, CommandError, Exit, unknown
 from harness.model import Cache, Kernel, Options, Problem
-from harness.nvml import Nvml
+from harness.open_store import open_store
 from harness.problems import FILE, SHAPE, laid_out, parse_shapes, read_shapes, shape_text
-from harness.store import check_ref_name, store_root
+from harness.refs import check_ref_name
+from harness.standing import named_file
 from harness.timing import Purpose, Timer, timers
-from suites.files import named_file
-from suites.selection import BASELINE, Named, Selection
+from suites.device import device_of, why_no_gpu
+from suites.selection import BASELINE, Named, Selection, without_device
 from suites.suite import DEFAULT, MAX_TIME_S, TRIALS, Suite, chosen, names
 
 STRIDE = "elements from one row of every A to the next, where its layout is col from one column to the next"
 FURTHEST = 10**12
 """Elements that a stride or a first element may be."""
+
+HIGHEST_MHZ = 10_000
+"""Far above any clock."""
 
 PEER_PROBLEMS = (Problem(m=1024, k=128), Problem(m=4096, k=4096))
 """A short one and a long one: a peer takes seconds for each case."""
@@ -41,7 +44,7 @@ def add(group: Any) -> None:
     named = {
         "--kernel": "measure only this kernel, beside torch.matmul, read and empty (repeatable)",
         "--suite": f"measure this suite, of {', '.join(names())} (repeatable; default {DEFAULT})",
-        "--kernels": "measure the kernels of this Python file, too; see docs/adding-a-kernel.md (repeatable)",
+        "--kernels": "measure this Python file's kernels, too; with --kernel torch.matmul no others (repeatable)",
         "--shape": f"measure this problem, as {SHAPE}, instead of the suite's (repeatable)",
         "--shapes": f"measure the problems of this file, too: {FILE} (repeatable)",
         "--dtype": "measure only the suite's problems of this dtype, or those of --shape in it (repeatable)",
@@ -64,8 +67,11 @@ def add(group: Any) -> None:
     )
     group.addoption("--selfcheck", action="store_true", help="hold the timers against each other too (needs a GPU)")
     group.addoption("--peers", action="store_true", help="measure by other projects' timers too, cold (needs a GPU)")
-    group.addoption("--device", help="cuda, cuda:N or cpu (default: cuda where there is a GPU, else cpu)")
-    group.addoption("--store", help="folder of runs (default: SGEMV_STORE, else artifacts/)")
+    which = "cuda, cuda:N, a UUID (GPU-… or MIG-…), all (one run a GPU) or cpu"
+    group.addoption("--device", help=f"{which} (default: cuda where there is a GPU, else cpu)")
+    lock = "lock the GPU's SM clock at so many MHz while it is measured; needs root (default: it is left alone)"
+    group.addoption("--lock-clocks", metavar="MHZ", help=lock)
+    group.addoption("--store", help="folder or URL of runs (default: SGEMV_STORE, else artifacts/)")
     group.addoption("--ref", help="let this name mean the run, e.g. baseline")
     group.addoption("--path-file", help="write the run's folder into this file")
 
@@ -84,7 +90,7 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
     listed = [problem for name in option.shapes for problem in read_shapes(named_file("--shapes", name))]
     typed = [*parse_shapes(option.shape), *listed] or (PEER_PROBLEMS if option.peers else ())
     problems = tuple(dict.fromkeys(map(lay_out, _in_dtypes(typed, option.dtype))))
-    device = _device(option.device)
+    device, uuid = device_of(option.device)
     _refuse_additions(option, device, suites)
     return Selection(
         suites=suites,
@@ -101,18 +107,19 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
             dtypes=tuple(option.dtype),
         ),
         regimes=bool(option.regimes),
-        options=_options(option, suites, device),
-        store=store_root(option.store),
+        options=_options(option, suites, device, uuid),
+        store=open_store(option.store),
         ref=option.ref,
         path_file=Path(option.path_file) if option.path_file else None,
         notes=(
             *(f"{each.name} is not measured: pip install {each.package}" for each in _missing_peers(option)),
+            *without_device(kernels.values(), device),
             *(each.cpu_note for each in suites.values() if device == "cpu" and each.cpu_note and not problems),
         ),
     )
 
 
-def _options(option: Any, suites: Mapping[str, Suite], device: str) -> Options:
+def _options(option: Any, suites: Mapping[str, Suite], device: str, uuid: str | None) -> Options:
     """How it is measured: as typed, else as the suite that asks for the most wants it."""
     quick = bool(option.quick)
     trials = max(suite.trials for suite in suites.values())
@@ -124,24 +131,31 @@ def _options(option: Any, suites: Mapping[str, Suite], device: str) -> Options:
         max_time_s=_number("--max-time", option.max_time, max_time_s, 1e-3, 3600),
         quick=quick,
         device=device,
-        command=_command(),
+        uuid=uuid,
+        lock_clocks_mhz=_lock_clocks(option.lock_clocks),
+        command=typed_command(),
         selfcheck=bool(option.selfcheck),
         suites=tuple(suites),
     )
 
 
-def _choose(option: str, wanted: Sequence[str], known: Sequence[str]) -> list[str]:
+def _lock_clocks(typed: str | None) -> int | None:
+    """The GPU's own list is asked when the bench begins."""
+    return None if typed is None else int(_number("--lock-clocks", typed, 1, 1, HIGHEST_MHZ))
+
+
+def _choose(option: str, wanted: Sequence[str], known: Sequence[str], hint: str = "") -> list[str]:
     """The wanted of the known, all if none is named, in the order of the known."""
     for name in wanted:
         if name not in known:
-            raise CommandError(f"{option}: found {name!r}, wanted one of: {', '.join(known)}", Exit.USAGE)
+            raise unknown(option, name, known, hint)
     return [name for name in known if not wanted or name in wanted]
 
 
 def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel], *, variants: bool) -> tuple[Kernel, ...]:
     """Those of users' files are measured because these were named; of them, too, those alone that are named."""
     by_name_only = {kernel.name for kernel in kernels.values() if kernel.by_name_only}
-    asked = set(_choose("--kernel", wanted, list(kernels))) - by_name_only | set(wanted)
+    asked = set(_choose("--kernel", wanted, list(kernels), KERNELS_HINT)) - by_name_only | set(wanted)
     own = {kernel.name for kernel in kernels.values() if kernel.file is not None}
     asked |= own if not own & set(wanted) else set()
     asked |= {*picked_among(kernels.values())} if variants else set()
@@ -238,11 +252,12 @@ def _refuse_additions(option: Any, device: str, suites: Iterable[str]) -> None:
     if option.regimes and (option.shape or option.shapes or option.peers):
         raise CommandError("--regimes: has problems of its own; leave --shape, --shapes and --peers out", Exit.USAGE)
     # variants: with --device cpu they stand there as what needs a GPU, like every kernel for one
-    for name in ("selfcheck", "peers", *(() if option.device else ("variants",))):
+    for name in ("selfcheck", "peers", "lock_clocks", *(() if option.device else ("variants",))):
         if getattr(option, name) and not device.startswith("cuda"):
             code = Exit.USAGE if option.device else Exit.INFRASTRUCTURE
-            why = "--device cpu" if option.device else gpu_status(Nvml.open(), installed_torch()).reason
-            raise CommandError(f"--{name}: needs a GPU, and this would run on the CPU: {why}", code)
+            why = "--device cpu" if option.device else why_no_gpu()
+            typed = f"--{name.replace('_', '-')}"
+            raise CommandError(f"{typed}: needs a GPU, and this would run on the CPU: {why}", code)
 
 
 def _number(option: str, text: str | None, default: float, least: float, most: float) -> float:
@@ -259,22 +274,7 @@ def _number(option: str, text: str | None, default: float, least: float, most: f
     return value
 
 
-def _command() -> tuple[str, ...]:
+def typed_command() -> tuple[str, ...]:
     """The command as it was typed: a session of nox says its own."""
     said = os.environ.get("SGEMV_COMMAND")
     return tuple(shlex.split(said)) if said else ("python", "-m", "pytest", *sys.argv[1:])
-
-
-def _device(wanted: str | None) -> str:
-    """As torch names it. A GPU that is there but cannot be used is an error, never a silent CPU run."""
-    kind, _, index = (wanted or "").partition(":")
-    if kind == "cpu" and not index:
-        return "cpu"
-    if wanted is not None and not (kind == "cuda" and (index == "" or index.isdecimal()) and wanted != "cuda:"):
-        raise CommandError(f"--device: found {wanted!r}, wanted cuda, cuda:N or cpu", Exit.USAGE)
-    status = gpu_status(Nvml.open(), installed_torch())
-    if status.word is Usability.UNUSABLE or (status.word is Usability.NONE and wanted is not None):
-        raise CommandError(f"{wanted or 'the GPU'} cannot be used: {status.reason}", Exit.INFRASTRUCTURE)
-    if status.word is Usability.NONE:
-        return "cpu"
-    return f"cuda:{int(index or 0)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,8 @@ class FakeGpu:
     bus_id: str = "00000000:1B:00.0"
     name: str = "NVIDIA H200"
     sm_clock_mhz: int = 1980
+    locked_mhz: int | None = None
+    supported_mhz: tuple[int, ...] = (210, 1395, 1410, 1425, 1980)
     memory_clock_mhz: int = 3201
     temperature_c: int = 41
     instant_power_mw: int | None = 121_500
@@ -60,14 +63,17 @@ class FakeNvml:
         missing_in_driver: set[str] | None = None,
         text_as_bytes: bool = False,
         cuda_driver_version: int = 13000,
+        calls: Path | None = None,
     ) -> None:
+        """`calls`: a file that gets a line for every change of a clock, which outlives this process."""
         self.gpus = [FakeGpu()] if gpus is None else gpus
+        self._calls = calls
         self.missing = missing or set()
         self.open_count = 0
         self._init_error = init_error
         self._missing_in_driver = missing_in_driver or set()
         self._text_as_bytes = text_as_bytes
-        self._functions = self._system(cuda_driver_version) | self._readings() | self._facts()
+        self._functions = self._system(cuda_driver_version) | self._readings() | self._facts() | self._clocks()
 
     def __getattr__(self, name: str) -> Any:
         if name in self.missing:
@@ -122,9 +128,41 @@ class FakeNvml:
             "nvmlSystemGetCudaDriverVersion_v2": lambda: cuda_driver_version,
             "nvmlSystemGetProcessName": self._process_name,
             "nvmlDeviceGetCount": lambda: sum(gpu.parent is None for gpu in self.gpus),
+            "nvmlDeviceGetHandleByIndex": lambda index: [gpu for gpu in self.gpus if gpu.parent is None][index],
+            "nvmlDeviceGetMaxMigDeviceCount": lambda gpu: 7 * gpu.mig_mode,
+            "nvmlDeviceGetMigDeviceHandleByIndex": self._instance,
             "nvmlDeviceGetHandleByUUID": lambda uuid: self._find("uuid", uuid),
             "nvmlDeviceGetHandleByPciBusId": lambda bus_id: self._find("bus_id", bus_id),
             "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": _parent,
+        }
+
+    def _instance(self, board: FakeGpu, index: int) -> FakeGpu:
+        """Numbered with a gap, as where one was taken away again."""
+        found = dict(zip((0, 2, 3), [gpu for gpu in self.gpus if gpu.parent is board], strict=False))
+        if index not in found:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return found[index]
+
+    def _lock(self, gpu: FakeGpu, least_mhz: int, most_mhz: int) -> None:
+        assert least_mhz == most_mhz
+        gpu.locked_mhz = least_mhz
+        self._note(f"{gpu.uuid} locked at {least_mhz}")
+
+    def _unlock(self, gpu: FakeGpu) -> None:
+        gpu.locked_mhz = None
+        self._note(f"{gpu.uuid} unlocked")
+
+    def _note(self, line: str) -> None:
+        if self._calls is not None:
+            with self._calls.open("a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
+
+    def _clocks(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "nvmlDeviceGetSupportedMemoryClocks": lambda _: [3201, 1593],
+            "nvmlDeviceGetSupportedGraphicsClocks": lambda gpu, memory: {3201: sorted(gpu.supported_mhz)[::-1]}[memory],
+            "nvmlDeviceSetGpuLockedClocks": self._lock,
+            "nvmlDeviceResetGpuLockedClocks": self._unlock,
         }
 
     def _readings(self) -> dict[str, Callable[..., Any]]:
@@ -170,7 +208,7 @@ def _clock(gpu: FakeGpu, kind: int) -> int:
     """An instance has no clocks of its own."""
     if gpu.parent is not None:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-    return {1: gpu.sm_clock_mhz, 2: gpu.memory_clock_mhz}[kind]
+    return {1: gpu.locked_mhz or gpu.sm_clock_mhz, 2: gpu.memory_clock_mhz}[kind]
 
 
 def _temperature(gpu: FakeGpu, sensor: int) -> int:

@@ -22,6 +22,7 @@ from harness.bench import Bench
 from harness.cases import EVERY_WORKER, FLOOR_PROBLEM, Grid, cases_for
 from harness.draft import JOURNAL, Draft
 from harness.errors import CommandError, Exit
+from harness.held_gpu import HeldGpu
 from harness.model import (
     Cache,
     Case,
@@ -117,9 +118,9 @@ def test_verdicts_of_a_bench(measured: Measured) -> None:
     ]
     reasons = [m.verdict.reason for m in measured.measurements if m.case.kernel in {"segfaults", "only_cuda"}]
     assert reasons == [
-        "killed by SIGSEGV in phase 'gate'",
+        "killed by SIGSEGV (segmentation fault) while its results were checked",
         "needs a CUDA device",
-        "not tried again on this problem: killed by SIGSEGV in phase 'gate'",
+        "not tried again on this problem: killed by SIGSEGV (segmentation fault) while its results were checked",
     ]
 
 
@@ -141,21 +142,21 @@ def test_a_cpu_run_says_so_first(measured: Measured) -> None:
     assert load(measured.folder).warnings[0].startswith("These are CPU numbers: no CUDA device was used")
 
 
-def on_gpu(fake: FakeNvml, naps: list[float] | None = None, **facts: str) -> Bench:
-    """A bench about to measure on the GPU with these facts; its one worker, number 13, idles."""
+def on_gpu(fake: FakeNvml, naps: list[float] | None = None, **facts: str) -> HeldGpu:
+    """The GPU with these facts, of a bench that is about to measure on it."""
     sleep = (naps if naps is not None else []).append
-    bench = Bench(registry=planted_kernels, store=Store(Path()), options=options(device="cuda:0"), sleep=sleep)
-    bench._device_type = "cuda"
-    bench._pool = SimpleNamespace(pids=[13])  # type: ignore[assignment]
-    bench._turn = filelock.FileLock("ours")
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(sys.modules, "pynvml", fake)
-        bench._device = bench._find_device(facts or {"gpu_uuid": fake.gpus[0].uuid})
-    return bench
+        patched.setattr("harness.held_gpu.uuid_of", lambda _: "the lock's name")
+        gpu = HeldGpu(options(device="cuda:0"), print, sleep)
+        gpu.turn = filelock.FileLock("ours")
+        gpu.find(facts or {"gpu_uuid": fake.gpus[0].uuid})
+    return gpu
 
 
-def warned(bench: Bench) -> list[str]:
-    return list(bench._warnings(dirty=False))
+def warned(gpu: HeldGpu) -> list[str]:
+    """Its one worker, number 13, idles."""
+    return list(gpu.warnings([13]))
 
 
 BUSY = "The GPU was already busy (37 % by NVML) before the first sample, while no worker of this bench ran."
@@ -182,15 +183,15 @@ def test_a_gpu_that_others_keep_busy_is_named_before_the_first_sample(processes:
 def test_the_end_of_our_own_start_up_is_not_taken_for_others() -> None:
     """The counter averages over up to a second: it is given time to fall."""
     gpu = FakeGpu(utilization_percent=80)
-    bench = on_gpu(FakeNvml([gpu]))
+    held = on_gpu(FakeNvml([gpu]))
     naps: list[float] = []
 
     def sleep(seconds: float) -> None:
         naps.append(seconds)
         gpu.utilization_percent = 0
 
-    bench.sleep = sleep
-    assert warned(bench) == []
+    held._sleep = sleep
+    assert warned(held) == []
     assert naps == [1]
 
 
@@ -221,10 +222,10 @@ def test_whether_others_use_the_gpu_cannot_be_told() -> None:
 )
 def test_a_gpu_without_nvml_is_measured_with_a_warning(error: int, words: str) -> None:
     """One line says what is not known and why; there are no readings."""
-    bench = on_gpu(FakeNvml(init_error=error))
-    (line,) = warned(bench)
+    held = on_gpu(FakeNvml(init_error=error))
+    (line,) = warned(held)
     assert line.startswith(f"Clocks, temperature and power are unknown: {words}")
-    assert bench._read_state() is None
+    assert held.state() is None
 
 
 def test_reordered_gpus_by_uuid() -> None:
@@ -239,9 +240,9 @@ def test_reordered_gpus_by_uuid() -> None:
         sm_clock_mhz=1215,
         processes={13: "python3", 812: "trainer"},
     )
-    bench = on_gpu(FakeNvml([first, second]), gpu_uuid=second.uuid.removeprefix("GPU-"), gpu_pci_bus_id=second.bus_id)
-    assert warned(bench) == ["Other processes used this GPU when the run began: trainer (pid 812)."]
-    state = bench._read_state()
+    held = on_gpu(FakeNvml([first, second]), gpu_uuid=second.uuid.removeprefix("GPU-"), gpu_pci_bus_id=second.bus_id)
+    assert warned(held) == ["Other processes used this GPU when the run began: trainer (pid 812)."]
+    state = held.state()
     assert state is not None
     assert state.sm_clock_mhz == 1215
 
@@ -316,7 +317,7 @@ def test_workers_that_cannot_start_end_the_bench(tmp_path: Path) -> None:
     with pytest.raises(CommandError) as caught:
         Bench(registry=Unstartable(), store=Store(tmp_path), options=options(trials=1)).__enter__()
     assert caught.value.code is Exit.INFRASTRUCTURE
-    assert str(caught.value).startswith("no worker could start on cpu: exited with code 1 in phase 'starting': ")
+    assert str(caught.value).startswith("no worker could start on cpu: exited with code 1 while it started: ")
     assert str(caught.value).endswith("No module named 'no_such_registry'")
     assert list(tmp_path.iterdir()) == []
 
@@ -480,7 +481,7 @@ def test_a_kill_while_a_published_draft_is_deleted(tmp_path: Path) -> None:
     """Its header is gone already, its journal not: there is nothing to keep, since the run is there."""
     folder = abandon(tmp_path, SOME)
     (published,) = Store(tmp_path).recover()
-    abandon(tmp_path, SOME)
+    abandon(tmp_path.with_name(f"{tmp_path.name}-again"), SOME).rename(folder)
     (folder / "header.json").unlink()
     store = Store(tmp_path)
     store.recover()
@@ -512,7 +513,7 @@ def test_a_kill_while_publishing_does_no_harm(tmp_path: Path) -> None:
     verify(published)
     assert not half.exists()
     before = (published / "SHA256SUMS").read_bytes()
-    abandon(tmp_path, SOME[:1])
+    abandon(tmp_path.with_name(f"{tmp_path.name}-again"), SOME[:1]).rename(folder)
     Store(tmp_path).recover()
     assert (published / "SHA256SUMS").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == [published.name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.model import Run
@@ -82,6 +84,24 @@ class TestHeldBack:
         [found] = told(counted_run({(MINE, "graph"): [low], (OTHER, "graph"): [trial(sample_clocks_mhz=FULL)]}))
         assert found.details == (
             "sgemv_k32_f32 on 64×64 (graph/cold): 4 samples; no counted limit says what; SM clock 1500\xa0MHz",
+        )
+
+    def test_a_locked_clock_that_was_never_reached(self) -> None:
+        """Samples are held against the best trial, which says nothing where all were held back alike."""
+        low, held = trial(sample_clocks_mhz=(1700.0,) * 4), 1755
+        run = counted_run({(MINE, "graph"): [low]})
+        for locked_mhz, found in ((None, []), (1750, []), (held, [held])):
+            options = replace(run.options, lock_clocks_mhz=locked_mhz)
+            words = [f"No trial ran at the SM clock that was locked: {mhz} MHz, and 1700 MHz at best." for mhz in found]
+            assert [each.text for each in told(replace(run, options=options))] == words
+
+    def test_a_locked_clock_that_was_left(self) -> None:
+        """A dip is marked as any other."""
+        dipped = trial(sample_clocks_mhz=(1410.0, 1350.0, 1410.0, 1410.0))
+        run = counted_run({(MINE, "graph"): [dipped], (OTHER, "graph"): [trial(sample_clocks_mhz=(1410.0,) * 4)]})
+        [found] = told(replace(run, options=replace(run.options, lock_clocks_mhz=1410)))
+        assert found.text.startswith(
+            "1 of 4 samples of 1 case was taken at an SM clock more than 3\xa0% below the 1410"
         )
 
     def test_nothing_where_no_counter_grew(self) -> None:

@@ -16,7 +16,7 @@ from harness.model import Cache, Case, Kernel, Measurement, Problem, Role, Trial
 from harness.selfcheck import CHECKS, selfcheck
 from harness.timing import HEADLINE, Crew, Measure, Purpose, Timer, checks, event, timers
 from kernels import registry
-from suites import options
+from suites import device, options
 from suites.options import Selection, is_installed, select
 
 COLD, HOT = Cache.COLD, Cache.HOT
@@ -82,15 +82,15 @@ def test_the_first_trial_s_worker_is_one() -> None:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Options are read on a machine with a GPU; nothing touches it."""
     usable = GpuStatus(word=Usability.USABLE)
-    monkeypatch.setattr(options, "gpu_status", lambda *_: usable)
-    monkeypatch.setattr(options, "Nvml", SimpleNamespace(open=lambda: Unknown(reason="not asked")))
-    monkeypatch.setattr(options, "installed_torch", lambda: Unknown(reason="not asked"))
+    monkeypatch.setattr(device, "gpu_status", lambda *_: usable)
+    monkeypatch.setattr(device, "Nvml", SimpleNamespace(open=lambda: Unknown(reason="not asked")))
+    monkeypatch.setattr(device, "installed_torch", lambda: Unknown(reason="not asked"))
 
 
 def selection(**chosen: object) -> Selection:
     """What `select` makes of these options, the others being as if they were left out."""
     names = ("ref", "trials", "max_time", "store", "path_file", "device", "layout", "row_stride", "first_element")
-    left_out = dict.fromkeys(names)
+    left_out = dict.fromkeys((*names, "lock_clocks"))
     flags = dict.fromkeys(("quick", "selfcheck", "peers", "variants", "regimes"), False)
     lists = {name: [] for name in ("suite", "kernel", "shape", "shapes", "dtype", "timer", "cache", "file_or_dir")}
     option = SimpleNamespace(**{**left_out, **flags, **lists, **chosen})

@@ -154,6 +154,13 @@ def test_attribution(changes: dict[str, Any], said: str) -> None:
     assert {each.key for each in found.environment} == {k for k in changes if changes[k] is not None}
 
 
+def test_two_instances_of_one_board() -> None:
+    """They are no two boards."""
+    base, new = run(gpu_uuid="MIG-1"), run(gpu_uuid="MIG-2")
+    assert compare(base, new).attribution == "MIG instance only"
+    assert compare(run(), new).attribution == "board only"
+
+
 def test_differences_by_group() -> None:
     """Differing fields only, with units, in the registry's groups; what a build was made with is among them."""
     build = replace(cuda_build(), flags=("-O1",))

@@ -175,6 +175,18 @@ def test_how_the_runs_were_measured_is_compared(command: Command) -> None:
     assert "environment: several: driver, options" in done.lines
 
 
+def test_a_locked_clock_is_compared(command: Command) -> None:
+    """Against a run without, of an older version too, it is what differs, as a power limit is; not what NVML read."""
+    locked = replace(
+        run(timed(case(), 1000.0), locked_sm_clock_mhz=1395), options=replace(ONE.options, lock_clocks_mhz=1410)
+    )
+    done = command.on(base=ONE, new=locked)
+    assert "environment: locked clock only" in done.lines
+    assert "settings options.lock_clocks_mhz (not set) 1 410 MHz" in done.lines
+    again = replace(run(timed(case(), 1000.0), locked_sm_clock_mhz=1410), options=locked.options)
+    assert "environment: same environment" in command.on(night=locked, later=again).lines
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -79,6 +79,12 @@ def test_a_gpu_s_environment(checkout):
     assert environment.unknown["torch_version"] == "the worker process did not report it"
 
 
+def test_what_nvml_read_of_a_clock_that_was_locked(checkout):
+    """Or that it was not."""
+    assert collect({}, ON_CPU, root=checkout, locked_sm_clock_mhz=1410).get("locked_sm_clock_mhz") == 1410
+    assert collect({}, ON_CPU, root=checkout).unknown["locked_sm_clock_mhz"] == "it was not locked"
+
+
 def test_torch_knows_the_gpu_where_nvml_does_not(checkout):
     """No NVML is survived: name and address are torch's, clocks and limits are None with NVML's reason."""
     worker = {"values": gpu_facts_of_torch(), "unknown": {}}
@@ -88,9 +94,8 @@ def test_torch_knows_the_gpu_where_nvml_does_not(checkout):
     assert environment.unknown["driver_version"] == "NVML does not load"
 
 
-@pytest.mark.parametrize(("hide", "environ"), [(True, {}), (False, {"SGEMV_HOSTNAME": "off"})])
-def test_the_hostname_can_be_turned_off(checkout, hide, environ):
-    environment = collect({}, ON_CPU, root=checkout, hide_hostname=hide, environ=environ)
+def test_the_hostname_can_be_turned_off(checkout):
+    environment = collect({}, ON_CPU, root=checkout, environ={"SGEMV_HOSTNAME": "off"})
     assert environment.get("hostname") is None
     assert environment.unknown["hostname"] == "turned off"
 

@@ -204,3 +204,10 @@ def test_options_keep_the_command_as_a_tuple() -> None:
     """JSON has lists only."""
     data = {"trials": 5, "max_time_s": 0.15, "quick": False, "device": "cpu", "command": ["pytest", "suites"]}
     assert Options.from_dict(data).command == ("pytest", "suites")
+
+
+def test_options_of_before_gpus_were_asked_for_by_uuid() -> None:
+    """Older runs name none, and no clock was locked for them."""
+    data = {"trials": 5, "max_time_s": 0.15, "quick": False, "device": "cuda:1", "command": ["pytest", "suites"]}
+    older = Options.from_dict(data)
+    assert (older.uuid, older.lock_clocks_mhz, older.device_type) == (None, None, "cuda")

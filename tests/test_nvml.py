@@ -7,10 +7,11 @@ import sys
 import pynvml
 import pytest
 
-from harness import nvml
-from harness.answers import Unknown
+from harness import nvml_names
+from harness.answers import NotPermitted, Unknown
 from harness.model import DeviceState
-from harness.nvml import CLOCK_EVENT_REASONS, Nvml, NvmlDevice, NvmlUnavailable
+from harness.nvml import Nvml, NvmlDevice, NvmlUnavailable
+from harness.nvml_names import CLOCK_EVENT_REASONS
 from tests.fake_nvml import LIMIT_FIELDS, FakeGpu, FakeNvml
 
 
@@ -179,10 +180,10 @@ def test_fields_and_policies_are_those_of_nvml():
     reasons, policy = "NVML_FI_DEV_CLOCKS_EVENT_REASON_", "NVML_FI_DEV_PERF_POLICY_"
     short = {"sw_power_cap": "POWER", "sw_thermal_slowdown": "SW_THERM_SLOWDOWN"}
     short["hw_thermal_slowdown"] = "HW_THERM_SLOWDOWN"
-    for field, name in nvml.LIMIT_FIELDS.items():
+    for field, name in nvml_names.LIMIT_FIELDS.items():
         constant = (policy if field < 100 else reasons) + short.get(name, name.upper())
         assert getattr(pynvml, constant) == field
-    for number, name in nvml.LIMIT_POLICIES.items():
+    for number, name in nvml_names.LIMIT_POLICIES.items():
         assert getattr(pynvml, f"NVML_PERF_POLICY_{short.get(name, name.upper())}") == number
 
 
@@ -356,9 +357,8 @@ def test_processes_numbered_by_a_container_s_host():
 
 def test_processes_that_may_not_be_seen():
     gpu = FakeGpu(errors={"nvmlDeviceGetComputeRunningProcesses": pynvml.NVML_ERROR_NO_PERMISSION})
-    assert device(FakeNvml([gpu])).processes() == Unknown(
-        reason="nvmlDeviceGetComputeRunningProcesses: Insufficient Permissions"
-    )
+    refused = NotPermitted(reason="nvmlDeviceGetComputeRunningProcesses: Insufficient Permissions")
+    assert device(FakeNvml([gpu])).processes() == refused
 
 
 @pytest.mark.parametrize(

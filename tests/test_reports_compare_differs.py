@@ -62,12 +62,20 @@ def test_what_the_driver_does_not_tell_apart_the_commit_does() -> None:
         ({"torch_version": "2.12.0"}, ["torch 2.11.0+cu130", "torch 2.12.0"]),
         ({"torch_version": None}, ["torch 2.11.0+cu130", "torch unknown"]),
         ({"power_limit_mw": 500_000}, [f"power limit 700{NBSP}W", f"power limit 500{NBSP}W"]),
+        ({"gpu_uuid": "GPU-8f1c7a52-0b3d"}, ["GPU-00000000", "GPU-8f1c7a52"]),
         ({}, ["14 May 2026", "15 May 2026"]),
     ],
 )
-def test_else_by_torch_the_power_limit_or_the_day(values: dict[str, Any], found: list[str]) -> None:
+def test_else_by_torch_the_power_limit_the_board_or_the_day(values: dict[str, Any], found: list[str]) -> None:
     """Whatever comes first that differs; the day where nothing does."""
     assert labels(night(0), night(1, **values)) == found
+
+
+def test_else_by_the_locked_clock() -> None:
+    """Before all that it changes."""
+    free = night(0)
+    locked = replace(night(1, power_limit_mw=500_000), options=replace(free.options, lock_clocks_mhz=1410))
+    assert labels(free, locked) == ["clock locked at nothing", f"clock locked at 1410{NBSP}MHz"]
 
 
 def test_else_by_the_compilers_flags() -> None:

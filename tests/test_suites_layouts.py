@@ -43,7 +43,7 @@ def test_the_options_are_for_every_problem(asked: dict[str, str], layout: Layout
 
 def test_peers_are_given_views_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their two problems; they time launches, whatever those read."""
-    monkeypatch.setattr(options, "_device", lambda _: "cuda:0")
+    monkeypatch.setattr(options, "device_of", lambda _: ("cuda:0", None))
     monkeypatch.setattr(options, "is_installed", lambda _: True)
     layout = Layout(order="col", first_element=1)
     assert selection(peers=True, layout="col", first_element="1").problems == tuple(

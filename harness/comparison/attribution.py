@@ -34,6 +34,7 @@ _SUBJECTS = {
     "max_memory_clock_mhz": "clocks",
     "application_sm_clock_mhz": "clocks",
     "application_memory_clock_mhz": "clocks",
+    "options.lock_clocks_mhz": "locked clock",
 }
 """What a key speaks of, where that is not its group."""
 
@@ -59,8 +60,14 @@ BUILD = "build."
 OPTIONS = "options."
 """Starts the keys of how the runs were asked to measure."""
 
-_OPTIONS: dict[str, str | None] = {"quick": None, "trials": None, "max_time_s": "s"}
+_OPTIONS: dict[str, str | None] = {"quick": None, "trials": None, "max_time_s": "s", "lock_clocks_mhz": "MHz"}
 """Of `Options`: what changes how sure a figure is, or what is measured at all; and its unit."""
+
+READ_BACK = "locked_sm_clock_mhz"
+"""The key of a moment's reading: what was asked for, among the options, is what tells runs apart."""
+
+INSTANCE = "MIG-"
+"""Starts the UUID of a part of a board."""
 
 CHANGES = "git_diff_sha256"
 """The key that tells the changes of checkouts apart."""
@@ -69,7 +76,7 @@ UNKNOWN_CHANGES = "perhaps source (uncommitted changes in both)"
 """The subject where both checkouts had changes, and a run from before `CHANGES` does not know which."""
 
 NOT_SET = "(not set)"
-"""Stands for the value of a variable that a run was started without; an empty one is ""."""
+"""Stands for the value of a variable or option that a run was started without; an empty one is ""."""
 
 
 def differences(base: Run, new: Run) -> tuple[EnvironmentDifference, ...]:
@@ -80,6 +87,7 @@ def differences(base: Run, new: Run) -> tuple[EnvironmentDifference, ...]:
         difference
         for key in known + others
         if base.environment.get(key) != new.environment.get(key) and (key != CHANGES or _both_changed(base, new))
+        if key != READ_BACK
         for difference in _differences(key, base.environment.get(key), new.environment.get(key))
     ]
     return (*found, *_option_differences(base, new), *_build_differences(base, new))
@@ -177,6 +185,11 @@ def _difference(key: str, base: Value, new: Value) -> EnvironmentDifference:
 
 
 def _subject(difference: EnvironmentDifference) -> str:
+    values = (difference.base, difference.new)
+    if difference.key == "gpu_uuid" and all(str(each).startswith(INSTANCE) for each in values):
+        return "MIG instance"
+    if difference.key in _SUBJECTS:
+        return _SUBJECTS[difference.key]
     for prefix in (BUILD, OPTIONS):
         if difference.key.startswith(prefix):
             return prefix.removesuffix(".")
@@ -186,7 +199,8 @@ def _subject(difference: EnvironmentDifference) -> str:
 
 def _option_differences(base: Run, new: Run) -> Iterator[EnvironmentDifference]:
     for name, unit in _OPTIONS.items():
-        old, fresh = getattr(base.options, name), getattr(new.options, name)
+        values = (getattr(run.options, name) for run in (base, new))
+        old, fresh = (NOT_SET if value is None else value for value in values)
         if old != fresh:
             key = f"{OPTIONS}{name}"
             yield EnvironmentDifference(key=key, group=Group.SETTINGS, base=old, new=fresh, unit=unit)

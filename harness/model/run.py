@@ -88,7 +88,11 @@ class Options(Record):
     quick: bool
     """A coarse look instead of a figure to publish."""
     device: str
-    """As torch names it, e.g. `cuda:0`."""
+    """As torch names it in a worker, e.g. `cuda:0`."""
+    uuid: str | None = None
+    """Of the GPU or MIG instance that was asked for by it: the workers were shown no other; null: `device` says it."""
+    lock_clocks_mhz: int | None = None
+    """What the SM clock was locked at while the run was measured; null: it was not."""
     command: tuple[str, ...]
     """The command line."""
     selfcheck: bool = False

@@ -12,6 +12,9 @@ from reports.facts import device_name
 SHORT_HASH = 7
 """Characters of a commit in a label."""
 
+SHORT_UUID = 12
+"""Characters of a GPU's UUID in a label, `GPU-` among them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
@@ -50,7 +53,9 @@ def _facts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
         yield what, _known([run.environment.get(key) for run in runs])
     yield "commit", _known([_commit(run) for run in runs])
     yield "flags", _flags(runs)
+    yield "clock locked at", [_locked(run) for run in runs]
     yield "power limit", _known([_power_limit(run) for run in runs])
+    yield "", _known([_board(run) for run in runs])
     moments = [fmt.moment(run.started_utc).rpartition(", ") for run in runs]
     yield "", [day or time for day, _, time in moments]
     yield "", [time for _, _, time in moments]
@@ -71,6 +76,17 @@ def _commit(run: Run) -> str | None:
 def _power_limit(run: Run) -> str | None:
     limit_mw = run.environment.get("power_limit_mw")
     return f"{limit_mw / 1e3:g}{fmt.NBSP}W" if isinstance(limit_mw, int | float) else None
+
+
+def _board(run: Run) -> str | None:
+    """Where the runs are of several GPUs of one host."""
+    uuid = run.environment.get("gpu_uuid")
+    return None if uuid is None else str(uuid)[:SHORT_UUID]
+
+
+def _locked(run: Run) -> str:
+    mhz = run.options.lock_clocks_mhz
+    return "nothing" if mhz is None else f"{mhz}{fmt.NBSP}MHz"
 
 
 def _flags(runs: Sequence[Run]) -> list[str]:
