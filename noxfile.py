@@ -35,8 +35,10 @@ Ctrl-C comes to a child from the terminal, and from `kill` not at all; and what 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """What ends a session as Ctrl-C does."""
 
-WRONG_USAGE, INFRASTRUCTURE, INTERRUPTED = 2, 6, 130
+WRONG_USAGE, NOT_COMPARABLE, INFRASTRUCTURE, INTERRUPTED = 2, 3, 6, 130
 PYTEST_USAGE_ERROR = 4
+
+REGISTRY = ("--registry", "kernels.registry")
 
 NAMING_FILES = ("--kernels", "--shapes")
 """Options of the suites that name a file."""
@@ -72,6 +74,13 @@ def roofline(session: nox.Session) -> None:
     measure(session, "--suite=roofline")
 
 
+@nox.session(python=False, default=False)
+def nightly(session: nox.Session) -> None:
+    """Check the machine, bench it as ref nightly, then hold the run against the night before and baseline."""
+    python = prepare(session, "measure", "page", nvcc=has_nvidia_gpu())
+    leave(run(session, [python, "-m", "harness.nightly", *one_word(session.posargs)], **typed(session)))
+
+
 @nox.session(python=False)
 def tests(session: nox.Session) -> None:
     """Run the tests; none needs a GPU, and those that want one are skipped without it."""
@@ -83,7 +92,7 @@ def tests(session: nox.Session) -> None:
 def sanitize(session: nox.Session) -> None:
     """Run compute-sanitizer's four tools over all kernels on small problems; needs a GPU."""
     python = prepare(session, "measure", nvcc=has_nvidia_gpu())
-    leave(run(session, [python, "-m", "harness.sanitize", "--registry", "kernels.registry", *session.posargs]))
+    leave(run(session, [python, "-m", "harness.sanitize", *REGISTRY, *session.posargs], **standing(session)))
 
 
 @nox.session(python=False, default=False)
@@ -98,9 +107,9 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=False, default=False)
 def build(session: nox.Session) -> None:
-    """Build the CUDA extension and print what each kernel needs; --check: hold its machine code against the budget."""
+    """Build the CUDA extension, or with --kernels FILE your own, and print what each kernel needs; --check: budget."""
     python = prepare(session, "measure", *(["machine-code"] if "--check" in session.posargs else []), nvcc=True)
-    leave(run(session, [python, "-m", "kernels.build", *session.posargs]))
+    leave(run(session, [python, "-m", "kernels.build", *session.posargs], **standing(session)))
 
 
 @nox.session(python=False, default=False)
@@ -129,6 +138,13 @@ def verify(session: nox.Session) -> None:
     """Check every file of a run against its sums: `nox -s verify -- RUN`."""
     python = prepare(session, "measure")
     leave(run(session, [python, "-m", "harness", "verify", *session.posargs]))
+
+
+@nox.session(python=False, default=False)
+def prune(session: nox.Session) -> None:
+    """Show the runs that are older than so many days, or with --yes delete them: `nox -s prune -- --keep-days 90`."""
+    python = prepare(session, "measure")
+    leave(run(session, [python, "-m", "harness", "prune", *session.posargs]))
 
 
 @nox.session(python=False, default=False)
@@ -179,25 +195,37 @@ def regret(session: nox.Session) -> None:
 def profile(session: nox.Session) -> None:
     """Read hardware counters with Nsight Compute, where it is: `nox -s profile -- --kernel NAME --shape MxK[:col]`."""
     python = prepare(session, "measure", nvcc=has_nvidia_gpu())
-    leave(run(session, [python, "-m", "harness.ncu", "--registry", "kernels.registry", *session.posargs]))
+    leave(run(session, [python, "-m", "harness.ncu", *REGISTRY, *session.posargs], **standing(session)))
 
 
 def measure(session: nox.Session, *options: str, show: Sequence[str] = ("reports", "run", "--table")) -> None:
-    """Run the suites, then show the run: a module, its verb and what comes after the run."""
+    """Run the suites, then show each run (a module, its verb and what comes after the run), and all, where several."""
     python = prepare(session, "measure", "page", nvcc=has_nvidia_gpu())
     with tempfile.TemporaryDirectory() as folder:
         path_file = Path(folder) / "run"
         quiet = ["-q", "--no-header", "--no-summary", "--benchmark-quiet", "-o", "console_output_style=classic"]
         here = ["-c", "pyproject.toml", "--rootdir=."]  # else pytest looks in every folder that an option names
         suites = [python, "-m", "pytest", *here, "suites", *quiet, f"--path-file={path_file}", *options]
-        typed = shlex.join(["nox", "-s", session.name, *(["--", *session.posargs] if session.posargs else [])])
-        words = [*suites, *one_word(session.posargs)]
-        code = pytest_code(run(session, words, SGEMV_COMMAND=typed, SGEMV_STANDING=session.invoked_from))
-        if path_file.exists():
-            module, verb, *rest = show
-            shown = run(session, [python, "-m", module, verb, path_file.read_text().strip(), *rest])
-            code = max(code, shown)
+        code = pytest_code(run(session, [*suites, *one_word(session.posargs)], **typed(session)))
+        module, verb, *rest = show
+        found = path_file.read_text().splitlines() if path_file.exists() else []
+        for each in found:
+            code = max(code, run(session, [python, "-m", module, verb, each, *rest]))
+        if len(found) > 1 and code != INTERRUPTED:
+            over_all = run(session, [python, "-m", "reports", "compare", "--fail-on=nothing", *found])
+            code = max(code, 0 if over_all == NOT_COMPARABLE else over_all)  # GPUs of several models
     leave(code)
+
+
+def typed(session: nox.Session) -> dict[str, str]:
+    """For what measures, as environment variables: the command line that its run records, and where the user stands."""
+    words = ["nox", "-s", session.name, *(["--", *session.posargs] if session.posargs else [])]
+    return {"SGEMV_COMMAND": shlex.join(words), **standing(session)}
+
+
+def standing(session: nox.Session) -> dict[str, str]:
+    """For what takes files of the user, as an environment variable: where the user stands."""
+    return {"SGEMV_STANDING": session.invoked_from}
 
 
 def one_word(words: Sequence[str]) -> list[str]:
@@ -214,6 +242,12 @@ def one_word(words: Sequence[str]) -> list[str]:
 def prepare(session: nox.Session, *groups: str, nvcc: bool = False) -> str:
     """The Python to run with: of the shared environment, brought up to date, or under --no-venv the one on PATH."""
     os.chdir(ROOT)
+    words = (os.environ.get("SGEMV_STORE", ""), *session.posargs)
+    if any(re.search(r"://([^/]*:[^/]*@|.*[?#])", word) for word in words):  # before it is shown as what is run
+        sys.stderr.write("a URL holds a login or a query; credentials come from the environment alone\n")
+        leave(WRONG_USAGE)
+    if any("s3://" in word for word in words):
+        groups = (*groups, "s3")
     if "--no-venv" in sys.argv:  # nox does not tell a session without a venv of its own
         return python_on_path(session, [group for group in groups if group != "page"])
     pins = constraints()

@@ -14,10 +14,19 @@ from harness.command_line import PIPE_WIDTH, Parser
 from harness.ending import ended, say_error
 from harness.errors import CommandError, Exit
 from harness.model import KernelResources
-from kernels import budget
+from harness.standing import named_file
+from kernels import budget, registry
 from kernels.build import build
 from kernels.declarations import CSRC
-from kernels.toolchain import DEFAULT_ARCHITECTURES, nvcc_path, nvcc_requirement
+from kernels.toolchain import (
+    DEFAULT_ARCHITECTURES,
+    check_nvcc_fits,
+    find_host_compiler,
+    find_nvcc,
+    find_torch,
+    nvcc_path,
+    nvcc_requirement,
+)
 
 _DEFAULT = " ".join(DEFAULT_ARCHITECTURES)
 
@@ -32,18 +41,55 @@ def _run(options: argparse.Namespace) -> int:
         found = "--arch" if options.arch else f"--target {options.target}"
         wanted = f"neither --arch nor --target: both are about cuda and {_DEFAULT}"
         raise CommandError(f"--check, --budget: found {found} too, wanted {wanted}", Exit.USAGE)
+    if options.kernels:
+        return _own(options)
     if options.needs:
         if nvcc_path() is None:
             sys.stdout.write(f"{nvcc_requirement()}\n")
+        return Exit.FINE
+    if options.compilers:
+        sys.stdout.write("".join(f"{line}\n" for line in _compilers(options.target)))
         return Exit.FINE
     if options.check or options.budget:
         return _static_gate(only_print=options.budget)
     built = build(options.target, architectures=tuple(options.arch) if options.arch else None)
     sys.stdout.write(f"{built.library}\n")
-    sys.stdout.flush()
-    if built.record.resources:
-        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(_table(built.record.resources))
+    _show(built.record.resources)
     return Exit.FINE
+
+
+def _own(options: argparse.Namespace) -> Exit:
+    """Build what users' files declare, as a bench on a GPU does, and say what is in each."""
+    others = [name for name in ("check", "budget", "needs", "compilers") if getattr(options, name)]
+    others += ["target"] if options.target != "cuda" else []
+    if others:
+        raise CommandError(
+            f"--kernels: found --{others[0]} too, which is about the project's own; leave one out", Exit.USAGE
+        )
+    own = registry.with_files([named_file("--kernels", name) for name in options.kernels])
+    names = {kernel.name: kernel.file for kernel in own.kernels().values()}
+    for path, built in own.build("cuda", tuple(options.arch) if options.arch else None).items():
+        sys.stdout.write(f"{path}: {', '.join(name for name, file in names.items() if file == path)}\n")
+        libraries = sorted(built.directory.glob("*.so"))
+        sys.stdout.write("".join(f"{library}\n" for library in libraries) or "nothing to compile: it has no .cu file\n")
+        _show(built.record.resources)
+    return Exit.FINE
+
+
+def _show(resources: tuple[KernelResources, ...]) -> None:
+    sys.stdout.flush()
+    if resources:
+        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(_table(resources))
+
+
+def _compilers(target: str) -> list[str]:
+    """What a build would be made with, a line each."""
+    torch, found = find_torch(), []
+    if target == "cuda":
+        found.append(find_nvcc())
+        check_nvcc_fits(found[0], torch)
+    found.append(find_host_compiler())
+    return [*(f"{each.path}: {each.version}" for each in found), f"headers of torch {torch.version}"]
 
 
 def _static_gate(*, only_print: bool) -> int:
@@ -74,10 +120,13 @@ def _parser() -> Parser:
         type=_architecture,
         help=f"default: of the GPUs present, else {_DEFAULT}",
     )
+    which = "build what this file of your own kernels declares instead; needs no GPU (repeatable)"
+    parser.add_argument("--kernels", action="append", default=[], metavar="FILE", help=which)
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--check", action="store_true", help=f"only hold the code for {_DEFAULT} to csrc/{budget.FILE}")
     only.add_argument("--budget", action="store_true", help="only print the budget that the code would just keep")
     only.add_argument("--needs", action="store_true", help="only print what pip must install to have an nvcc, if any")
+    only.add_argument("--compilers", action="store_true", help="only print what it would be built with")
     return parser
 
 

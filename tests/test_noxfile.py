@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,8 +36,8 @@ def test_every_session_is_listed_with_what_it_does() -> None:
     """`nox -l` is the manual: each session has a docstring."""
     lines = re.findall(r"^[*-] (\w+) -> (.+)$", nox("-l").stdout, flags=re.MULTILINE)
     assert [name for name, _ in lines] == [
-        "bench", "selfcheck", "peers", "tune", "roofline", "tests", "sanitize", "lint", "build", "explain", "report",
-        "runs", "verify", "compare", "history", "export", "reproduce", "power", "regret", "profile",
+        "bench", "selfcheck", "peers", "tune", "roofline", "nightly", "tests", "sanitize", "lint", "build", "explain",
+        "report", "runs", "verify", "prune", "compare", "history", "export", "reproduce", "power", "regret", "profile",
     ]  # fmt: skip
 
 
@@ -49,7 +50,7 @@ def test_sessions_that_measure_are_repeated_with_their_own_options() -> None:
         for call in ast.walk(function)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "measure"
     }
-    assert calls == SESSIONS
+    assert calls | {"nightly": ()} == SESSIONS  # harness.nightly calls the suites itself, and adds none either
 
 
 def test_a_childs_exit_code_is_noxs() -> None:
@@ -85,11 +86,75 @@ def test_an_option_and_its_file_are_one_word() -> None:
     assert noxfile.NAMING_FILES == FILES
 
 
+@pytest.mark.parametrize(
+    ("runs", "codes", "compared", "code"),
+    [
+        (["a"], {}, False, 0),
+        (["a", "b", "c"], {}, True, 0),
+        (["a", "b"], {"compare": 3}, True, 0),  # GPUs of two models
+        (["a", "b"], {"suites": 5, "compare": 3}, True, 5),
+        (["a", "b"], {"compare": 6}, True, 6),
+        (["a", "b"], {"suites": 130}, False, 130),
+        ([], {"suites": 6}, False, 6),
+    ],
+)
+def test_runs_of_several_gpus_have_a_page_over_all(
+    monkeypatch: pytest.MonkeyPatch, runs: list[str], codes: dict[str, int], compared: bool, code: int
+) -> None:
+    """What differs between boards fails no bench, and after Ctrl-C nothing more is begun than the pages of runs."""
+    import noxfile
+
+    shown: list[list[str]] = []
+
+    def run(_session: object, words: list[str], **_: str) -> int:
+        shown.append(words[1:])
+        for word in words:
+            if word.startswith("--path-file=") and runs:
+                Path(word.removeprefix("--path-file=")).write_text("".join(f"{each}\n" for each in runs))
+        return codes.get(next(each for each in ("suites", "compare", "run") if each in words), 0)
+
+    monkeypatch.setattr(noxfile, "prepare", lambda *_, **__: "python")
+    monkeypatch.setattr(noxfile, "run", run)
+    session = SimpleNamespace(name="bench", posargs=["--device", "all"], invoked_from="/")
+    try:
+        noxfile.measure(session)  # type: ignore[arg-type]
+        ended = 0
+    except SystemExit as left:
+        ended = left.code  # type: ignore[assignment]
+    over_all = [["-m", "reports", "compare", "--fail-on=nothing", *runs]] if compared else []
+    assert shown[1:] == [["-m", "reports", "run", each, "--table"] for each in runs] + over_all
+    assert ended == code
+
+
 def test_arguments_are_passed_on(tmp_path: Path) -> None:
     """An empty store is no error."""
     result = nox("-s", "runs", "--no-venv", "--", "--store", str(tmp_path))
     assert result.returncode == 0, result.stdout + result.stderr
     assert f"no runs in {tmp_path}" in result.stdout
+
+
+@pytest.mark.parametrize("where", ["SGEMV_STORE", "--store"])
+def test_a_store_in_s3_brings_what_it_needs(where: str, tmp_path: Path) -> None:
+    """A Python without it is told of s3fs, too; one that keeps its runs in a folder is not."""
+    environment = {"SGEMV_STORE": "s3://bucket/prefix"} if where == "SGEMV_STORE" else {}
+    options = ["--", "--store", "s3://bucket/prefix"] if where == "--store" else []
+    assert " s3fs, or leave --no-venv out" in without_packages(tmp_path, "runs", *options, **environment).stderr
+    assert "s3fs" not in without_packages(tmp_path, "runs").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "variable"),
+    [
+        (["--store", "s3://key:planted-secret@bucket/runs"], ""),
+        ([], "https://host/runs?sig=planted-secret"),
+    ],
+)
+def test_a_login_in_a_url_is_never_shown(words: list[str], variable: str) -> None:
+    """Nox shows what it runs, into logs that others read: such a store is refused before that, with code 2."""
+    result = nox("-s", "prune", "--no-venv", "--", "--keep-days", "90", *words, SGEMV_STORE=variable)
+    assert result.returncode == 2
+    assert "a URL holds a login or a query" in result.stderr
+    assert "planted-secret" not in result.stdout + result.stderr
 
 
 def test_a_torch_version_that_is_none_is_refused(tmp_path: Path) -> None:
@@ -99,21 +164,27 @@ def test_a_torch_version_that_is_none_is_refused(tmp_path: Path) -> None:
     assert "SGEMV_TORCH: found 'latest; rm -rf /', wanted a version such as 2.12.0" in result.stdout + result.stderr
 
 
-def test_a_missing_package_is_named_at_once(tmp_path: Path) -> None:
-    """A Python without the packages, as in a container that lacks some: exit 6, each named, and what installs them."""
-    bare = tmp_path / "python3"
+def without_packages(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A session in a Python without packages."""
+    bare = folder / "python3"
     bare.write_text(f'#!/bin/sh\nexec "{sys._base_executable}" -S "$@"\n', encoding="utf-8")
     bare.chmod(0o755)
-    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
-    result = subprocess.run(
-        [sys.executable, "-m", "nox", "-s", "bench", "--no-venv"],
+    kept = {name: value for name, value in os.environ.items() if name != "SGEMV_STORE"}
+    session, *options = arguments
+    return subprocess.run(
+        [sys.executable, "-m", "nox", "-s", session, "--no-venv", *options],
         cwd=ROOT,
-        env=os.environ | {"PATH": path},
+        env=kept | {"PATH": os.pathsep.join([str(folder), os.environ["PATH"]])} | environment,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+
+
+def test_a_missing_package_is_named_at_once(tmp_path: Path) -> None:
+    """A Python without the packages, as in a container that lacks some: exit 6, each named, and what installs them."""
+    result = without_packages(tmp_path, "bench")
     assert result.returncode == 6, result.stdout + result.stderr
     assert "python3 lacks torch, numpy, pytest, pytest-benchmark, " in result.stderr
     assert "pip install -c constraints.txt torch numpy" in result.stderr

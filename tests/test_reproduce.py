@@ -22,6 +22,7 @@ import pytest
 
 from harness.__main__ import main
 from harness.answers import Unknown
+from harness.children import Ended, ask, show
 from harness.compare import compare
 from harness.comparison.request import Compared
 from harness.device import GpuStatus, Usability, cpu_name
@@ -31,11 +32,11 @@ from harness.environment import git_diff
 from harness.errors import CommandError, Exit
 from harness.model import KernelResources, Run
 from harness.reproduce import building, device, session, source
-from harness.reproduce.children import Ended, ask, show
 from harness.reproduce.request import request_of
-from harness.reproduce.session import AGAINST, HERE, reproduce
+from harness.reproduce.session import AGAINST, reproduce
 from harness.reproduce.verdict import verdict
 from harness.store import Store, load
+from harness.suites_command import HERE
 from tests.built import shared_cache
 from tests.sample_run import HOSTILE, cpu_run, cuda_build, gpu_run
 

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from harness.children import ask
 from harness.errors import first_line
 from harness.json_text import parsed
 from harness.model import BuildRecord
 from harness.reproduce import cannot
-from harness.reproduce.children import ask
 
 VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 """Environment variables that nvcc takes flags from; a build's record has them among its flags."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from harness.command_line import Parser
@@ -19,11 +19,13 @@ SESSIONS = {
     "peers": ("--peers",),
     "tune": ("--variants", "--timer=graph", "--cache=cold"),
     "roofline": ("--suite=roofline",),
+    "nightly": (),
 }
 """What nox's sessions that measure add to the options."""
 
 LAYOUT = ("--layout", "--row-stride", "--first-element")
-VALUES = ("--suite", "--kernel", "--shape", "--dtype", *LAYOUT, "--timer", "--cache", "--trials", "--max-time", "-k")
+TIMING = ("--timer", "--cache", "--trials", "--max-time", "--lock-clocks")
+VALUES = ("--suite", "--kernel", "--shape", "--dtype", *LAYOUT, *TIMING, "-k")
 FLAGS = ("--quick", "--selfcheck", "--peers", "--variants", "--regimes")
 """Options that say what is measured and for how long."""
 
@@ -36,8 +38,8 @@ FILES = ("--kernels", "--shapes")
 OWN = PurePosixPath("own")
 """In a run's build/, the files of its users' kernels; the target of their builds begins so."""
 
-ELSEWHERE = ("--store", "--ref", "--path-file")
-"""Options that say where the run goes: this one goes elsewhere."""
+ELSEWHERE = ("--store", "--ref", "--path-file", "--summary", "--pages", "--idle-wait")
+"""Options that say where the run and what is made of it go, and when: this one goes elsewhere, and now."""
 
 DEVICE = "--device"
 """Replaced by the device that the run's command line came down to."""
@@ -48,9 +50,13 @@ class Request:
     """The suites' arguments."""
 
     arguments: tuple[str, ...]
-    """Files first, then options."""
+    """Files first, then options, the device last."""
     left_out: tuple[str, ...]
     """Words of the recorded command line that do not say what is measured, or that this program does not know."""
+
+    def on(self, device: str) -> Request:
+        """The same on another device."""
+        return replace(self, arguments=(*self.arguments[:-1], f"{DEVICE}={device}"))
 
 
 def is_own(build: BuildRecord) -> bool:

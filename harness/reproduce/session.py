@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console, Group
 
+from harness.children import show
 from harness.compare import compare
 from harness.comparison.records import Change
 from harness.comparison.request import Compared
@@ -19,19 +20,13 @@ from harness.errors import CommandError, Exit
 from harness.model import BuildRecord, Run
 from harness.reproduce import cannot
 from harness.reproduce.building import VARIABLES, compilers_words, flag_variables, rebuild, said_of
-from harness.reproduce.children import show
 from harness.reproduce.device import check_device
 from harness.reproduce.request import Request, is_own, request_of
 from harness.reproduce.source import check_commit, git_free, kept_changes, recorded_commit, restore, worktree
 from harness.reproduce.verdict import Verdict, verdict
 from harness.store import Store, load_whole
+from harness.suites_command import suites_command
 from harness.words import LONGEST_LINE, visible
-
-QUIET = ("-q", "--no-header", "--no-summary", "--benchmark-quiet", "-o", "console_output_style=classic")
-"""Of pytest and pytest-benchmark, whose own tables say nothing that the comparison does not."""
-
-HERE = ("-c", "pyproject.toml", "--rootdir=.")
-"""For pytest, which would look for settings in folders above, and in every folder that an option names."""
 
 NOT_INHERITED = frozenset({"PYTEST_ADDOPTS", "PYTEST_PLUGINS", *VARIABLES})
 """Environment variables that would change what is measured and are not in the recorded command line."""
@@ -59,9 +54,11 @@ def reproduce(store: Store, folder: Path, threshold: float, root: Path) -> Exit:
         raise cannot("the run has no cases", Exit.NOT_COMPARABLE)
     commit, changes, request = recorded_commit(run), kept_changes(run, folder), request_of(run, folder)
     check_commit(root, commit)
-    check_device(run)
+    device = check_device(run)
     store.check_writable()
     _say(f"run      {run.id}, {len(run.measurements)} cases on {run.environment.get('device_name')}")
+    if run.options.uuid not in (None, device):
+        _say(f"device   {device}: {run.options.uuid}, which the run was measured on, is not here")
     with _interruption_said(), worktree(root, commit) as tree:
         _say(f"source   {commit}{', with the changes that the run keeps' if changes else ''}")
         for line in restore(tree, changes, folder):
@@ -74,13 +71,15 @@ def reproduce(store: Store, folder: Path, threshold: float, root: Path) -> Exit:
                     continue
                 for line in said_of(build, rebuild(tree, build, environment)):
                     _say(f"build    {line}")
-            new_folder = _measure(request, tree, environment, store)
+            new_folder = _measure(request.on(device), tree, environment, store)
     new = load_whole(new_folder)
     given = _judge(run, new, threshold)
     shown = ["python", "-m", "harness", "compare", str(folder.resolve()), str(new_folder.resolve()), "--all"]
-    _say(f"new run  {new.id} in {store.root}")
+    _say(f"new run  {new.id} in {store.name}")
     _say(f"         each case: {shlex.join(shown)}", longest=10 * LONGEST_LINE)
     _say(given.line, longest=10 * LONGEST_LINE)
+    for line in store.send():
+        _say(line)
     return given.code
 
 
@@ -119,8 +118,8 @@ def _measure(request: Request, tree: Path, environment: Mapping[str, str], store
     typed = ["python", "-m", "pytest", *request.arguments]
     _say(f"measure  {shlex.join(typed)}")
     path_file = tree.parent / "run"
-    where = [f"--store={store.root.resolve()}", f"--path-file={path_file}", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", *HERE, *request.arguments, *QUIET, *where]
+    where = [f"--store={store.root.resolve()}", "-p", "no:cacheprovider"]
+    command = suites_command([*request.arguments, *where], path_file)
     try:
         ended = show(command, tree, {**environment, "SGEMV_COMMAND": shlex.join(typed)})
     except KeyboardInterrupt:

@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 
 import filelock
 
+from harness.children import uninterrupted
 from harness.model import Run
 from harness.reproduce import cannot
-from harness.reproduce.children import uninterrupted
 
 PREFIX = "sgemv-reproduce-"
 """Of temporary folders, each with a lock beside it that dies with its process."""

@@ -1,4 +1,4 @@
-"""The programs that a reproduction runs: in a process group of their own, so that Ctrl-C reaches each of them once."""
+"""Programs that a command waits for: each in a process group of its own, so that Ctrl-C reaches it once."""
 
 from __future__ import annotations
 
