@@ -132,7 +132,7 @@ def one_token() -> Iterator[Row]:
         found = [f.find(kernel, replace(problem, dtype=dtype), HEADLINE_COLD) for kernel, dtype in named]
         if None in found:
             continue  # decode attention
-        base, half, brain, quantized = found
+        _, half, brain, quantized = found
         times = [fmt.microseconds_pm(each.summary.median_ns) for each in found]
         shares = [fmt.share(each.of_limit.estimate) for each in (half, quantized)]
         ratios = [fmt.times_range(each) for each in (half.speedup, brain.speedup, against(quantized, half))]

@@ -17,20 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from harness.errors import CommandError, Exit, first_line
+from harness.errors import OWN, ROOT, TRACEBACK, CommandError, Exit, first_line, show_traceback
 from harness.words import LONGEST_LINE, visible
-
-TRACEBACK = "SGEMV_TRACEBACK"
-"""Environment variable that has an error of the project's own shown with where it came from."""
 
 PACKAGES = {"pynvml": "nvidia-ml-py", "vl_convert": "vl-convert-python"}
 """Packages whose name is not their module's."""
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a program to end: Ctrl-C, a supervisor, a terminal that is closed."""
-
-ROOT = Path(__file__).resolve().parents[1]
-OWN = frozenset({"harness", "kernels", "reports", "suites"})
 
 
 def ended(work: Callable[[], int]) -> int:
@@ -126,8 +120,7 @@ def _missing(error: ModuleNotFoundError) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    if os.environ.get(TRACEBACK):
-        traceback.print_exception(error)
+    show_traceback(error)
     what = f"unexpected {type(error).__name__} at {_place(error)}: {first_line(error)}"
     say_error(f"{what}; {TRACEBACK}=1 shows how it came about, for a report of this defect")
     return Exit.INFRASTRUCTURE

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import json
 import os
 import signal
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO
+
+UNBUFFERED = 2
+"""_IONBF of stdio.h, on Linux."""
 
 
 def use_one_stream(device: str) -> None:
@@ -26,10 +30,16 @@ def use_one_stream(device: str) -> None:
 def private_stdout() -> Callable[[dict[str, Any]], None]:
     """A writer of JSON lines to the real stdout, which is then closed to everybody else: kernels may print.
 
+    What they print goes to stderr, at once, so that it is known which of them it was.
     A kernel may fork, too: a child that comes back from the kernel ends where it would speak for its parent.
     """
     pipe, owner = os.fdopen(os.dup(1), "w", encoding="utf-8"), os.getpid()
     os.dup2(2, 1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(write_through=True)
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, UNBUFFERED, 0)
 
     def say(reply: dict[str, Any]) -> None:
         if os.getpid() != owner:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from harness.model import BuildRecord, Kernel
+from harness.standing import named_file
 
 
 class Built(Protocol):
@@ -37,6 +38,18 @@ class Registry(Protocol):
 
     def load(self, device_type: str) -> None:
         """Load what `prepare` built; called in every worker."""
+
+
+def opened(name: str, files: Sequence[str]) -> Registry:
+    """The registry of this name, with the kernels of the files that a command line names by --kernels.
+
+    Raises:
+        CommandError: a file is not there or cannot be loaded (USAGE).
+    """
+    if not files:
+        return find(name)
+    paths = [named_file("--kernels", each) for each in files]
+    return cast(Registry, importlib.import_module(name).with_files(paths))
 
 
 def find(name: str) -> Registry:

@@ -16,11 +16,10 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import PurePath
 from typing import Any
 
 from harness.device import held_bytes, last_level_cache_bytes, memory_bytes, release_memory, torch_facts
-from harness.errors import said
+from harness.errors import said, show_traceback
 from harness.gate import recheck
 from harness.model import Cache, Case, Kernel, Launch, Problem, Role, TrialResult, Verdict, Word
 from harness.precision import set_precision
@@ -89,11 +88,12 @@ class Worker:
             return _without_samples(trial, Word.NOT_MEASURED, str(refusal))
         except Exception as error:  # noqa: BLE001 - a kernel is foreign code and may raise anything
             self._bench = None  # it may have written before it raised
+            show_traceback(error)
             if isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in MEMORY_ERRORS):
                 need = allocation_bytes(case.problem, self._set_count(case)) / 2**30
                 reason = f"{OUT_OF_MEMORY}its operands alone take {need:.1f} GiB"
                 return _without_samples(trial, Word.NOT_MEASURED, reason)
-            return _without_samples(trial, Word.CRASHED, said(error, kernel.file, PurePath(kernel.file or "").name))
+            return _without_samples(trial, Word.CRASHED, said(error, kernel.file, kernel.line, by_name=True))
 
     def still_sound(self) -> str | None:
         """Why this process cannot be used any more, or None."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.model import Kernel, Launch, Operands, Problem, Role
 from kernels import ops
@@ -18,7 +18,10 @@ from kernels.explain import choose
 from kernels.rules import RULES, named_by_rule
 from kernels.torch_kernels import torch_kernels
 
-__all__ = ["kernels", "load", "prepare"]
+if TYPE_CHECKING:
+    from kernels.own.registry import Own
+
+__all__ = ["kernels", "load", "prepare", "with_files"]
 
 
 def kernels(csrc: Path = CSRC) -> dict[str, Kernel]:
@@ -39,6 +42,17 @@ def kernels(csrc: Path = CSRC) -> dict[str, Kernel]:
     found["read"] = _read(by_role[Role.LIMIT])
     found["empty"] = _empty(by_role[Role.FLOOR])
     return found
+
+
+def with_files(paths: Sequence[Path]) -> Own:
+    """The registry of these kernels and of those that users' files declare.
+
+    Raises:
+        CommandError: a file cannot be loaded, or takes a name that there is (USAGE).
+    """
+    from kernels.own.registry import of_files  # which needs this module
+
+    return of_files(paths)
 
 
 def prepare(device_type: str) -> tuple[Built, ...]:

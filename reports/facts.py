@@ -104,10 +104,16 @@ def _variables(value: str) -> str:
 
 def build_views(run: Run) -> tuple[BuildView, ...]:
     """One a library, with registers and spills by function and architecture."""
-    return tuple(_build(build) for build in run.builds)
+    return tuple(_build(build, run.options.device_type) for build in run.builds)
 
 
-def _build(build: BuildRecord) -> BuildView:
+def _build(build: BuildRecord, device_type: str) -> BuildView:
+    title = f"{fmt.name(build.library)} ({fmt.name(build.target)})"
+    if not build.commands:  # a user's file: the project's libraries are compiled always
+        why = "not built: no CUDA device" if device_type == "cpu" else "nothing to build: no .cu file"
+        packages = [] if build.compiler_version == "none" else [("packages", fmt.line(build.compiler_version))]
+        told = (("compiled", why), *packages, ("content hash", fmt.line(build.key)))
+        return BuildView(title=title, facts=told, resources=None)
     compiler = f"{fmt.line(build.compiler_version)}; host compiler {fmt.line(build.host_compiler_version)}"
     facts = (
         ("compiler", compiler if build.target == "cuda" else fmt.line(build.compiler_version)),
@@ -117,9 +123,7 @@ def _build(build: BuildRecord) -> BuildView:
         ("took", f"{build.seconds:.1f}{fmt.NBSP}s, when it was built"),
         ("content hash", fmt.line(build.key)),
     )
-    return BuildView(
-        title=f"{fmt.name(build.library)} ({fmt.name(build.target)})", facts=facts, resources=_resources(build)
-    )
+    return BuildView(title=title, facts=facts, resources=_resources(build))
 
 
 def _resources(build: BuildRecord) -> Table | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.model import Problem, Role
 from reports import format as fmt
 from reports.figures import BASELINE, FLOOR_MATTERS_NS, Figures, Row
@@ -64,11 +66,20 @@ def limit_takeaway(f: Figures) -> str:
     """How near the fastest hand-written kernel of each problem comes to the limit, by the headline timer."""
     best = [(r.of_limit.estimate, r) for r in best_rows(f) if r.of_limit is not None]
     if f.headline is None or not best:
-        return "The limit was not measured by the headline timer."
+        return _no_limit_takeaway(f.passed(f.headline) if f.headline else ())
     ends = [min(best, key=lambda p: p[0])[1], max(best, key=lambda p: p[0])[1]] if len(best) > 1 else [best[0][1]]
     said = [f"{fmt.share_range(r.of_limit)} on {fmt.problem(r.problem)}" for r in ends if r.of_limit is not None]
     who = f"Timed by {f.headline.label}, the fastest hand-written kernel of each problem"
     return f"{who} reaches {' to '.join(said)} of the limit's speed."
+
+
+def _no_limit_takeaway(rows: Sequence[Row]) -> str:
+    """What is missing."""
+    if not any(row.role is Role.LIMIT for row in rows):
+        return "The limit was not measured by the headline timer."
+    if not any(row.written_here for row in rows):
+        return "No hand-written kernel has figures to hold against the limit."
+    return f"No problem has figures of the limit, of {BASELINE} and of a hand-written kernel together."
 
 
 def floor_note(f: Figures) -> str:

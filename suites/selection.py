@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,10 +12,24 @@ from typing import Any
 from harness.cases import Grid, cases_for
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Kernel, Options, Problem
+from harness.store import Store
 from suites.suite import Suite
 
 BASELINE = "torch.matmul"
 """Measured whatever kernels are asked for: every speed on the page is against it."""
+
+
+def without_device(kernels: Iterable[Kernel], device: str) -> list[str]:
+    """A line for each file with kernels for CUDA alone, where there is none: it would pass unseen that they are bad."""
+    left_out: dict[str, list[str]] = {}
+    for kernel in kernels:
+        if kernel.file is not None and device == "cpu" and device not in kernel.devices:
+            left_out.setdefault(kernel.file, []).append(kernel.name)
+    return [
+        f"{', '.join(names)}: neither built nor measured, for want of a CUDA device; "
+        f"nox -s build -- --kernels {shlex.quote(file)} compiles CUDA C++ without one"
+        for file, names in left_out.items()
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +64,7 @@ class Selection:
     regimes: bool
     """The suites' grids for --regimes, instead of their usual ones."""
     options: Options
-    store: Path
+    store: Store
     ref: str | None
     path_file: Path | None
     notes: tuple[str, ...] = ()

@@ -14,12 +14,19 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.device import GpuStatus, Usability
 from harness.model import Operands, Problem, Word
+from harness.ncu import __main__ as profile
 from harness.problems import read_shapes
+from harness.sanitize import __main__ as sanitize
 from harness.store import Store, load
+from kernels import cli
+from kernels.own import build
 from kernels.own.load import listing
 from kernels.own.registry import Own, of_files
+from kernels.toolchain import find_host_compiler, find_nvcc, nvcc_path
 from tests.built import shared_cache
+from tests.needs import need
 
 ROOT = Path(__file__).parents[1]
 DOCS = (ROOT / "docs" / "adding-a-kernel.md").read_text(encoding="utf-8")
@@ -137,10 +144,11 @@ def test_its_shapes_are_read(tmp_path: Path) -> None:
 
 
 def test_its_commands_are_accepted(folder: Path) -> None:
-    """The one with the most files; collecting runs every check of the options."""
+    """Of the benches the one with the most files; collecting runs every check of the options."""
     lines = re.search(r"```sh\n(.*?)```", DOCS, re.DOTALL)[1].splitlines()
     commands = [shlex.split(line.partition(" #")[0]) for line in lines]
-    assert all(words[:4] == ["nox", "-s", "bench", "--"] for words in commands)
+    assert {words[2] for words in commands} == {"bench", "build", "sanitize", "profile"}
+    assert all((words[:2], words[3]) == (["nox", "-s"], "--") for words in commands)
     shutil.copy(folder / "my_kernels.py", folder / "a.py")
     (folder / "b.py").write_text(FILES["my_kernels.py"].replace('"addmv"', '"other"'))
     (folder / "my_shapes.toml").write_text('shapes = ["8x8"]')
@@ -150,3 +158,43 @@ def test_its_commands_are_accepted(folder: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[other-8x8-" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["build", "sanitize", "profile"])
+def test_its_other_commands_are_accepted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """It compiles without a GPU; what needs one says so, and nothing before that."""
+    need("no nvcc" if nvcc_path() is None else None)
+    monkeypatch.setenv("SGEMV_STANDING", str(folder))
+    monkeypatch.setenv("SGEMV_CACHE", str(shared_cache()))
+    monkeypatch.setattr("harness.tool.gpu_status", lambda *_: GpuStatus(word=Usability.NONE, reason="none here"))
+    monkeypatch.setattr(build, "gpu_architectures", lambda: ("sm_90",))
+    (line,) = re.findall(rf"nox -s {name} -- (.*?) +#", DOCS)
+    run = {"build": cli.main, "sanitize": sanitize.main, "profile": profile.main}[name]
+    registry = [] if name == "build" else ["--registry", "kernels.registry"]
+    assert run([*registry, *shlex.split(line)]) == (0 if name == "build" else 6)
+    shown = capsys.readouterr()
+    if name == "build":
+        assert shown.out.startswith(f"{folder}/my_cuda.py: my_gemv\n")
+        assert "my_gemv_kernel" in shown.out
+    else:
+        assert shown.err == f"{name} needs an NVIDIA GPU: none here\n"
+
+
+def test_its_cuda_file_compiles_by_itself(folder: Path) -> None:
+    """As any editor or build system would; nothing is owed to what the builder puts before it."""
+    need("no nvcc" if nvcc_path() is None else None)
+    command = [find_nvcc().path, "-ccbin", find_host_compiler().path, "-c", "-arch=sm_90", "-o", "x.o", "my_gemv.cu"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_file_runs_by_itself(folder: Path) -> None:
+    """With the project's root on Python's path, as the page says."""
+    assert "`PYTHONPATH=path/to/the/project python my_kernels.py`" in DOCS
+    done = subprocess.run(
+        [sys.executable, "my_kernels.py"], cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

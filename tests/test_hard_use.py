@@ -21,6 +21,7 @@ from harness.answers import Unknown
 from harness.bench import Bench
 from harness.draft import JOURNAL, Draft
 from harness.errors import CommandError, Exit
+from harness.held_gpu import HeldGpu
 from harness.model import Cache, Measurement, Problem, Word
 from harness.nvml import Nvml
 from harness.problems import OperandSets
@@ -112,7 +113,7 @@ def test_no_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(**_: object) -> None:
         raise FULL
 
-    monkeypatch.setattr("harness.bench.tempfile.mkdtemp", full)
+    monkeypatch.setattr("harness.worker.tempfile.mkdtemp", full)
     with pytest.raises(CommandError, match="no temporary folder can be made: No space left on device; set TMPDIR"):
         Bench(registry=planted_kernels, store=Store(tmp_path), options=options()).__enter__()
 
@@ -166,14 +167,14 @@ def test_a_device_that_is_lost_ends_the_bench(tmp_path: Path, monkeypatch: pytes
     assert isinstance(library, Nvml)
     lost = replace(cases(["right"])[0], kernel="falls_off_the_bus")
     with lost_bench(tmp_path, monkeypatch) as bench:
-        bench._device = library.find(uuid=gpu.uuid, pci_bus_id=None)
+        bench._gpu.device = library.find(uuid=gpu.uuid, pci_bus_id=None)
         bench.measure(cases(["right"])[0])
         gpu.lost = True
         with pytest.raises(CommandError) as caught:
             bench.measure(lost)
         folder = bench.publish(partial=True)
     assert str(caught.value) == (
-        "no worker starts on cpu any more: exited with code 1 in phase 'starting': RuntimeError: No CUDA GPUs are "
+        "no worker starts on cpu any more: exited with code 1 while it started: RuntimeError: No CUDA GPUs are "
         "available; NVML: nvmlDeviceGetTemperatureV: GPU is lost; nvmlDeviceGetTemperature: GPU is lost; what was "
         "measured until then is kept"
     )
@@ -256,11 +257,12 @@ def test_operands_that_never_fit_cold(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fitting.asked == [16, 8, 4, 3]
 
 
-def test_a_cpu_bench_waits_for_nobody(tmp_path: Path) -> None:
+def test_a_cpu_bench_waits_for_nobody() -> None:
     """A CPU is shared with everything anyway."""
-    bench = Bench(registry=planted_kernels, store=Store(tmp_path), options=options())
-    bench._device_type = "cpu"
-    assert isinstance(bench._take_turn(), Unknown)
+    gpu = HeldGpu(options(), print, print)
+    gpu.take_turn()
+    assert isinstance(gpu.turn, Unknown)
+    assert list(gpu.warnings([])) == []
 
 
 def test_a_supervisor_ends_a_bench_whose_output_is_lost(tmp_path: Path) -> None:

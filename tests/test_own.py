@@ -65,10 +65,17 @@ CUDA = "from kernels.own import cuda\n"
         (ONE.replace("mine", "a b"), ":2: ValueError: kernel 'a b': wanted a name of letters, digits"),
         (ONE.replace('"mine"', '"mine", dtypes="half"'), ":2: ValueError: kernel 'mine': dtypes has 'half', wanted "),
         (ONE.replace('"mine"', '"mine", devices=()'), ":2: ValueError: kernel 'mine': devices has None, wanted some "),
-        (ONE.replace('"mine"', '"mine", unsupported=5'), ":2: TypeError: kernel 'mine': unsupported is 5, wanted a "),
+        (
+            ONE.replace('"mine"', '"mine", unsupported=5'),
+            ":2: TypeError: kernel 'mine': unsupported is a value of type int, wanted ",
+        ),
         (f"{ONE}kernel('mine')(bind)\n", ":7: ValueError: kernel 'mine' is declared in line 2 already; rename one"),
-        ("from kernels.own import kernel\nkernel('a')(5)\n", ":2: TypeError: @kernel('a') stands above 5, wanted"),
-        (f"{CUDA}cuda('a', 'no.cu')\n", ":2: ValueError: cuda('a'): found no file "),
+        (
+            "from kernels.own import kernel\nkernel('a')(5)\n",
+            ":2: TypeError: @kernel('a') stands above a value of type int, ",
+        ),
+        (ONE.replace('("mine")', ""), ":2: TypeError: @kernel without a name, wanted one in brackets: @kernel("),
+        (f"{CUDA}\ncuda('a', 'no.cu')\n", ":3: ValueError: cuda('a'): source is "),
         (
             f"{CUDA}cuda('a', 'mine.py', parameters='a x y')\n",
             ":2: ValueError: cuda('a'): parameters are 'a x y', wanted a, stream, x, y and others of: a, x, y, scale",
@@ -87,6 +94,30 @@ def test_an_error_is_one_line_with_its_place(
     assert str(caught.value).startswith(f"{path}{said}")
     assert "\n" not in str(caught.value)
     assert caught.value.code is Exit.USAGE
+
+
+def test_an_error_in_what_it_imports_has_its_own_place(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The deepest line of the user's; where a traceback is asked for, it is shown too."""
+    beside = write("\ndef go():\n    return 1 // 0\n", "helping.py")
+    path = write("import helping\nhelping.go()\n")
+    with pytest.raises(FileError) as caught:
+        listing(path)
+    assert str(caught.value) == f"{beside}:3: ZeroDivisionError: integer division or modulo by zero"
+    assert capfd.readouterr().err == ""
+    monkeypatch.setenv("SGEMV_TRACEBACK", "1")
+    with pytest.raises(FileError):
+        listing(path)
+    assert f'File "{path}", line 2, in <module>' in capfd.readouterr().err
+
+
+def test_what_is_no_python_file_is_said(write: Callable[..., Path]) -> None:
+    """A `.cu` where the file that declares it is wanted."""
+    path = write("__global__ void f() {}\n", "my.cu")
+    with pytest.raises(FileError) as caught:
+        of_files([path])
+    assert str(caught.value).startswith(f"{path}: is no .py; wanted the Python file that declares it, as cuda(")
 
 
 @pytest.mark.parametrize(
@@ -196,11 +227,15 @@ def test_dtypes_are_those_of_problems() -> None:
 
 def test_declaring_outside_of_a_bench_is_checked_all_the_same(tmp_path: Path) -> None:
     """A user who runs the file by itself gets the same words."""
-    with pytest.raises(ValueError, match="found no file"):
+    with pytest.raises(ValueError, match=r"none\.cu, and there is no such file; wanted a \.cu file$"):
         cuda("mine", tmp_path / "none.cu")
+    with pytest.raises(ValueError, match=r", which is a folder; wanted a \.cu file$"):
+        cuda("mine", tmp_path)
 
 
 def test_a_binds_launch_is_the_users(write: Callable[..., Path]) -> None:
     """Nothing of the project's stands between a timer and it."""
     own = of_files([write(f"{ONE}    return operands.y\n".replace("operands.y", "print"), "launches.py")])
-    assert own.kernels()["mine"].bind(Operands(a=None, x=None, y=None)) is print  # type: ignore[arg-type]
+    mine = own.kernels()["mine"]
+    assert mine.bind(Operands(a=None, x=None, y=None)) is print  # type: ignore[arg-type]
+    assert mine.line == 2

@@ -29,21 +29,35 @@ OUTCOMES = {
         Word.CRASHED,
         f"faults.py:{line('torch.ones(2) +')}: RuntimeError: The size of tensor a (2) must match",
     ),
-    "exits": (Word.CRASHED, "exited with code 1 in phase 'gate': words of its own"),
+    "exits": (Word.CRASHED, "exited with code 1 while its results were checked: words of its own"),
     "prints": (Word.PASSED, None),
+    "prints_by_c": (Word.PASSED, None),
     "asks_for_input": (Word.CRASHED, f"faults.py:{line('a request')}: EOFError: EOF when reading a line"),
     "closes_standard_streams": (Word.PASSED, None),
     "comes_back_twice": (Word.PASSED, None),
-    "dies_beside_its_child": (Word.CRASHED, "exited with code 7 in phase 'gate'"),
+    "dies_beside_its_child": (Word.CRASHED, "exited with code 7 while its results were checked"),
     "sets_the_default_dtype": (Word.PASSED, None),
     "asks_for_tf32": (Word.PASSED, None),
     "changes_folder": (Word.PASSED, None),
-    "binds_nothing": (Word.CRASHED, "TypeError: bind of 'binds_nothing' returned None, wanted a function: launch()"),
+    "binds_nothing": (
+        Word.CRASHED,
+        f"faults.py:{line('binds_nothing')}: TypeError: bind of 'binds_nothing' returned None, wanted a function: ",
+    ),
+    "returns_what_it_computed": (
+        Word.CRASHED,
+        f"faults.py:{line('returns_what')}: TypeError: bind of 'returns_what_it_computed' returned a value of ",
+    ),
+    "takes_no_operands": (Word.CRASHED, f"faults.py:{line('takes_no')}: TypeError: takes_no_operands() takes 0 "),
+    "launch_wants_more": (Word.CRASHED, f"faults.py:{line('launch_wants')}: TypeError: launch_wants_more.<locals>."),
+    "writes_nothing": (Word.WRONG, "integers: 6 of 6 y not written"),
     "fails_to_bind": (
         Word.CRASHED,
         f"faults.py:{line('1 // 0')}: ZeroDivisionError: integer division or modulo by zero",
     ),
-    "says_yes": (Word.CRASHED, "TypeError: unsupported of 'says_yes' returned True, wanted a reason in words or None"),
+    "says_yes": (
+        Word.CRASHED,
+        f"faults.py:{line('says_yes')}: TypeError: unsupported of 'says_yes' returned a value of type bool, wanted a ",
+    ),
     "takes_even_k": (Word.UNSUPPORTED, "K=11 is odd"),
     "cannot_tell": (
         Word.CRASHED,
@@ -108,6 +122,19 @@ def test_it_costs_no_other_case(measured: Measured, kernel: str) -> None:
     assert measured.behind[kernel].samples_ns
 
 
+def test_what_it_printed_is_kept(measured: Measured) -> None:
+    """Its beginning, with what a library of C printed, and of no other kernel; also where it then ended its process."""
+    printed = {name: each.trials[0].printed for name, each in measured.by_kernel.items()}
+    assert (printed["prints"] or "").startswith('{"result": "mine", "lost": null}\n')
+    assert len(printed["prints"] or "") == 4000
+    assert printed["prints_by_c"] == "from C, no newline"
+    assert printed["exits"] == "words of its own"
+    assert printed["changes_folder"] is None
+    assert measured.behind["prints"].trials[0].printed is None
+    there = {each.case.kernel: each.trials[0].printed for each in load(measured.folder).measurements}
+    assert there["prints"] == printed["prints"]
+
+
 def test_the_run_keeps_the_file(measured: Measured) -> None:
     """As it was, with its hash, for whoever looks at a figure of its kernels later."""
     verify(measured.folder)
@@ -130,9 +157,22 @@ def test_a_file_that_is_edited_meanwhile_is_not_measured(tmp_path: Path, monkeyp
         found = started.measure(case("right")).verdict
         assert (found.word, found.reason) == (
             Word.CRASHED,
-            "FileError: edited.py: was changed since the bench began; start it again",
+            "edited.py: was changed since the bench began; start it again",
         )
         assert started.measure(case("torch.matmul")).verdict.word is Word.PASSED
+
+
+def test_a_traceback_is_shown_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kernel's own error, while the bench goes on; the run keeps it too."""
+    monkeypatch.setenv("SGEMV_CACHE", str(shared_cache()))
+    monkeypatch.setenv("SGEMV_TRACEBACK", "1")
+    library("cpu")
+    told: list[str] = []
+    with Bench(registry=of_files([FAULTS]), store=Store(tmp_path), options=options(), say=told.append) as started:
+        found = started.measure(case("raises")).trials[0]
+    (shown,) = (each for each in told if "Traceback" in each)
+    assert f'File "{FAULTS}", line {line("raise ValueError")}, in raises' in shown
+    assert found.printed == shown
 
 
 def test_no_code_of_a_user_runs_here(measured: Measured) -> None:

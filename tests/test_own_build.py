@@ -5,13 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 import torch
 
 from harness.model import Operands
+from kernels import cli
 from kernels.build import Built
 from kernels.own import build, launcher
 from kernels.own.declare import Launcher
@@ -28,7 +31,9 @@ cudaError_t rows(const T* a, const T* x, T* y, std::int64_t m, std::int64_t k, c
   return cudaPeekAtLastError();
 }
 }  // namespace mine
-static void sizes(float* y, const void* a, const float* x, int row_stride, int n, cudaStream_t stream) {}
+static void sizes(float* y, const float* a, const float* x, std::int64_t row_stride, std::int64_t n,
+                  cudaStream_t stream) {}
+static void sizes() {}
 """
 HEADER = """\
 template <typename T>
@@ -40,6 +45,15 @@ __global__ void one_row_a_thread(const T* a, const T* x, T* y, std::int64_t m, s
   y[row] = T(sum);
 }
 """
+
+
+PLAIN = """\
+__global__ void plain_kernel(const float* a, const float* x, float* y) { y[threadIdx.x] = a[threadIdx.x] * x[0]; }
+void plain(const float* a, const float* x, float* y, std::int64_t m, std::int64_t k, cudaStream_t stream) {
+  plain_kernel<<<1, unsigned(m), 0, stream>>>(a, x, y);
+}
+"""
+ASSERTION = "mine.py:7: error: static assertion"
 
 
 def listed(source: Path, name: str, function: str, parameters: str, *dtypes: str, line: int = 1) -> Listed:
@@ -118,12 +132,11 @@ def test_a_file_is_built_once_per_content(tmp_path: Path) -> None:
     [
         ("void f(const float* a) {\n  int z = nope;\n}\n", 'f.cu:2: error: identifier "nope" is undefined'),
         ('#include "none.h"\n', "f.cu:1:10: fatal error: none.h: No such file or directory"),
-        (
-            "void f(float* a, float* x, float* y, int m, int k, cudaStream_t s) {}\n",
-            "mine.py:7: error: static assertion",
-        ),
-        ("void g() {}\n", "mine.py:7: error: static assertion"),
-        ("int f(const float*, const float*, float*, long, long, cudaStream_t) { return 1; }\n", "mine.py:7: error: "),
+        ("void f(float* a, const float* x, float* y, long m, long k, cudaStream_t s) {}\n", ASSERTION),
+        ("void f(const float* a, const float* x, float* y, long m, int k, cudaStream_t s) {}\n", ASSERTION),
+        ("int f(const float*, const float*, float*, long, long, cudaStream_t) { return 1; }\n", ASSERTION),
+        ("__global__ void f(const float*, const float*, float*, long, long) {}\n", ASSERTION),
+        ("void g() {}\n", 'mine.py:7: error: identifier "f" is undefined'),
     ],
 )
 def test_what_does_not_compile_is_one_line_with_its_place(tmp_path: Path, text: str, said: str) -> None:
@@ -137,9 +150,60 @@ def test_what_does_not_compile_is_one_line_with_its_place(tmp_path: Path, text: 
     assert "\n" not in line
     if "assertion" in line:
         types = "const float* a, const float* x, float* y, std::int64_t m, std::int64_t k, cudaStream_t stream"
-        assert f'"wanted void or cudaError_t f({types})"' in line
+        assert f'"f is there, but not as declared: wanted void or cudaError_t f({types})"' in line
     log = Path(line.partition("the compiler's words are in ")[2])
     assert "error" in log.read_text()
+
+
+def test_a_wrong_flag_is_said_of_the_file_that_gives_it(tmp_path: Path) -> None:
+    """The compiler names no place."""
+    folder = Folder(tmp_path)
+    mine = listed(folder.write("f.cu", PLAIN), "mine", "plain", "a x y m k stream")
+    with pytest.raises(FileError) as caught:
+        folder.build(msgspec.structs.replace(mine, launcher=replace(mine.launcher, flags=("-std=c++99",))))
+    assert str(caught.value).startswith(
+        f"{folder.path}: nvcc fatal   : Value 'c++99' is not defined for option 'std'; "
+    )
+
+
+def test_what_is_the_same_type_is_taken(tmp_path: Path) -> None:
+    """Words that no function's type depends on, an overload among others; an architecture of one's own."""
+    folder = Folder(tmp_path)
+    text = """void f();
+    extern "C" cudaError_t g(const float* __restrict__ a, const float* const x, float* y, const std::int64_t m,
+                             int64_t k, CUstream_st* stream) noexcept { return cudaSuccess; }
+    void f(const float* a, const float* x, float* y, std::int64_t m, std::int64_t k, cudaStream_t stream) {}
+    """
+    source, parameters = folder.write("f.cu", text), "a x y m k stream"
+    kernels = (listed(source, "mine", "f", parameters), listed(source, "his", "g", parameters))
+    found = Listing(kernels=kernels, sources={str(folder.path): build.compiling.sha256(folder.path)}, packages=())
+    built = build.build(folder.path, found, "own/mine", "cuda", folder.cache, architectures=("sm_80",))
+    assert built.record.architectures == ("sm_80",)
+
+
+def test_the_command_line_compiles_without_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files from where the user stands: what each declares, its libraries, what they need; errors as in a bench."""
+    monkeypatch.setenv("SGEMV_STANDING", str(tmp_path))
+    monkeypatch.setenv("SGEMV_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "my_gemv.cu").write_text(PLAIN)
+    (tmp_path / "mine.py").write_text('from kernels.own import cuda\ncuda("his.own", "my_gemv.cu", function="plain")\n')
+    (tmp_path / "other.py").write_text('from kernels.own import kernel\nkernel("other")(print)\n')
+    (tmp_path / "bad.py").write_text('from kernels.own import cuda\ncuda("plane", "my_gemv.cu")\n')
+    arguments = ["--kernels", "mine.py", "--kernels", "other.py"]
+    assert cli.main([*arguments, "--arch", "sm_80", "sm_90"]) == 0
+    first, library, *table, last, nothing = capsys.readouterr().out.splitlines()
+    assert first == f"{tmp_path}/mine.py: his.own"
+    assert Path(library).is_file()
+    assert [arch in "".join(table) for arch in ("sm_80", "sm_90", "sm_100")] == [True, True, False]
+    assert (last, nothing) == (f"{tmp_path}/other.py: other", "nothing to compile: it has no .cu file")
+    assert cli.main(["--kernels", "bad.py"]) == 2
+    assert capsys.readouterr().err.startswith(
+        f'{tmp_path}/bad.py:2: error: identifier "plane" is undefined; so my_gemv.'
+    )
+    assert cli.main([*arguments, "--check"]) == 2
+    assert capsys.readouterr().err.startswith("--kernels: found --check too, ")
 
 
 def test_on_a_cpu_nothing_is_compiled(tmp_path: Path) -> None:

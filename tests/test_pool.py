@@ -80,9 +80,9 @@ def test_what_a_kernel_prints_does_not_reach_the_protocol(pool: Pool) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("segfaults", "killed by SIGSEGV in phase 'gate'"),
-        ("exits", "exited with code 3 in phase 'gate': planted: leaving with three"),
-        ("exits_silently", "exited with code 4 in phase 'gate'"),
+        ("segfaults", "killed by SIGSEGV (segmentation fault) while its results were checked"),
+        ("exits", "exited with code 3 while its results were checked: planted: leaving with three"),
+        ("exits_silently", "exited with code 4 while its results were checked"),
     ],
 )
 def test_a_death_costs_its_case_only(pool: Pool, name: str, reason: str) -> None:
@@ -109,7 +109,7 @@ def test_a_hang_is_killed(tmp_path: Path) -> None:
         started = time.monotonic()
         result = measure(pool, "hangs")
         assert result.verdict.word is Word.CRASHED
-        assert result.verdict.reason == "silent for 0.4 s in phase 'gate': hung, killed"
+        assert result.verdict.reason == "silent for 0.4 s while its results were checked: hung, killed"
         assert 0.4 <= time.monotonic() - started < 20
         assert not psutil.pid_exists(first)
         assert measure(pool, "right", trial=1).verdict.word is Word.PASSED
@@ -143,9 +143,9 @@ def test_the_device_is_read_while_a_kernel_is_timed(pool: Pool) -> None:
     [
         (
             "no_such_module",
-            "exited with code 1 in phase 'starting': ModuleNotFoundError: No module named 'no_such_module'",
+            "exited with code 1 while it started: ModuleNotFoundError: No module named 'no_such_module'",
         ),
-        ("json", "exited with code 1 in phase 'starting': AttributeError: module 'json' has no attribute 'load"),
+        ("json", "exited with code 1 while it started: AttributeError: module 'json' has no attribute 'load"),
     ],
 )
 def test_a_worker_that_cannot_start_says_why(tmp_path: Path, registry: str, reason: str) -> None:
@@ -153,7 +153,7 @@ def test_a_worker_that_cannot_start_says_why(tmp_path: Path, registry: str, reas
     pool = Pool(spec(tmp_path, registry=registry))
     try:
         if registry == "json":  # it has a load() of its own, which does not take a device
-            reason = "exited with code 1 in phase 'starting': "
+            reason = "exited with code 1 while it started: "
         with pytest.raises(WorkerLost) as caught:
             pool.facts()
         assert str(caught.value).startswith(reason)

@@ -153,10 +153,30 @@ def test_without_permission_it_says_so_once(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.usefixtures("gpu")
+def test_kernels_of_a_users_file(tmp_path: Path) -> None:
+    """These alone, unless others are named; the process under ncu finds them, and refuses what they do not take."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from kernels.own import kernel\n"
+        "@kernel('mine', unsupported=lambda problem: None if problem.k > 8 else 'k <= 8')\n"
+        "def bind(operands):\n    return lambda: operands.y.zero_()\n"
+    )
+    tool = fake(tmp_path, {"log": log(REDUCE), "stdout": WELL})
+    assert run("--kernels", path, "--shape", "4x16", "--ncu", tool) == 0
+    (arguments,) = calls(tmp_path)
+    assert arguments[arguments.index("--kernel") + 1] == "mine"
+    found = arguments[arguments.index("--registry") + 1]
+    assert found.startswith("kernels.own.registry:")
+    with pytest.raises(ValueError, match=r"^mine does not take it: k <= 8$"):
+        target.main(["--registry", found, "--device", "cpu", "--kernel", "mine", "--shape", "4x8"])
+
+
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--kernel", "nope"), "--kernel: found 'nope', wanted one of: torch.matmul, F.linear, "),
+        (("--kernel", "sgemvv"), "--kernel: found 'sgemvv', wanted one of "),
+        (("--kernels", "no.py"), "--kernels: found 'no.py', which is no such file (looked at "),
         (("--shape", "12"), "--shape: found '12', wanted MxK or MxKxN with whole numbers from 1 on, such as 1024x128"),
         (("--csv", "/no/such/folder/x.csv"), "--csv: found '/no/such/folder/x.csv', wanted a file in a folder that "),
     ],

@@ -13,13 +13,13 @@ from reports import format as fmt
 from reports.cases import case_table
 from reports.cautions import Level, cautions
 from reports.device import QUANTITIES, line, states_of
-from reports.facts import environment_tables, fact
+from reports.facts import build_views, environment_tables, fact
 from reports.figures import Way, figures
 from reports.launch_rate import launch_rate
 from reports.tables import number, table, text
 from reports.takeaway import limit_takeaway, takeaway
 from reports.view import lede
-from tests.sample_run import cpu_run, empty_run, gpu_run, large_run, one_trial_run
+from tests.sample_run import cpu_run, cuda_build, empty_run, gpu_run, large_run, one_trial_run
 
 TINY = Problem(m=2, k=3)
 GRAPH = Way(timer="graph", cache=Cache.COLD)
@@ -237,6 +237,19 @@ class TestText:
         run = tiny(kernel_ns=(1000, 1000), baseline_ns=(950, 950), limit_ns=(900, 900))
         assert "the fastest hand-written kernel of each problem reaches 90.0\xa0%" in limit_takeaway(figures(run))
 
+    def test_limit_takeaway_says_what_is_missing(self) -> None:
+        """The limit, a kernel to hold against it, or the two on one problem beside the baseline."""
+        run = tiny(kernel_ns=(1000, 1000), baseline_ns=(950, 950), limit_ns=(900, 900))
+
+        def without(*kernels: str) -> str:
+            left = tuple(each for each in run.measurements if each.case.kernel not in kernels)
+            return limit_takeaway(figures(replace(run, measurements=left)))
+
+        assert without("read") == "The limit was not measured by the headline timer."
+        assert without("mine") == "No hand-written kernel has figures to hold against the limit."
+        said = "No problem has figures of the limit, of torch.matmul and of a hand-written kernel together."
+        assert without("torch.matmul") == said
+
     def test_case_table_says_why(self) -> None:
         """A row without figures spans the figures' columns with its verdict and reason."""
         rows = case_table(figures(gpu_run()), Problem(m=1024, k=128)).rows
@@ -279,3 +292,29 @@ class TestText:
         points = line(QUANTITIES[0], states)
         assert len(points) <= 160
         assert min(p.low for p in points) == min(s.sm_clock_mhz or 0 for s in states)
+
+
+class TestOwnKernels:
+    """What the page says of users' files."""
+
+    def test_what_a_kernel_printed_is_a_note(self) -> None:
+        """The first line of each problem, with nothing that could hide or end it; none of kernels that were silent."""
+        run = tiny(kernel_ns=(1000, 1000), baseline_ns=(950, 950), limit_ns=(900, 900))
+        mine, *others = run.measurements
+        spoken = replace(mine, trials=(mine.trials[0], replace(mine.trials[1], printed="a \u202e line\nand more")))
+        found = [c for c in cautions(figures(replace(run, measurements=(spoken, *others)))) if "printed" in c.text]
+        assert [(c.level, c.text.partition(";")[0]) for c in found] == [(Level.NOTE, "mine printed")]
+        assert found[0].details == ("2×3: a ⟨202E⟩ line",)
+        assert not [c for c in cautions(figures(run)) if "printed" in c.text]
+
+    @pytest.mark.parametrize(
+        ("run", "said"), [(cpu_run(), "not built: no CUDA device"), (gpu_run(), "nothing to build: no .cu file")]
+    )
+    def test_a_file_that_was_not_compiled_says_so(self, run: Run, said: str) -> None:
+        """Neither a compiler nor architectures are told, as there are none; packages where it has some."""
+        kept = replace(cuda_build(), library="mine.py", target="own/mine", commands=(), resources=())
+        (view,) = build_views(replace(run, builds=(replace(kept, compiler_version="triton 3.6.0"),)))
+        assert (view.title, view.resources) == ("mine.py (own/mine)", None)
+        assert view.facts == (("compiled", said), ("packages", "triton 3.6.0"), ("content hash", kept.key))
+        (bare,) = build_views(replace(run, builds=(replace(kept, compiler_version="none"),)))
+        assert [what for what, _ in bare.facts] == ["compiled", "content hash"]

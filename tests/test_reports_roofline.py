@@ -251,7 +251,7 @@ def test_first_sentence_says_what_one_token_costs() -> None:
     made = roofline_view(figures(small()))
     assert made is not None
     said = made.takeaway.replace("\u00a0", " ")
-    assert said.startswith("At T = 1, 4096×4096 in float16 takes 9.8")
+    assert said.startswith("At T = 1 token (columns of x), 4096×4096 in float16 takes 9.8")
     for part in (
         "µs ±",
         "by hgemv",

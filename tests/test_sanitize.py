@@ -18,6 +18,7 @@ from harness.sanitize import __main__ as sanitize
 from harness.sanitize import target, tool
 from kernels import registry
 from tests import planted_cuda, planted_kernels
+from tests.built import library, shared_cache
 from tests.fake_sanitizer import (
     CLEAN,
     HAZARD,
@@ -31,6 +32,20 @@ from tests.fake_sanitizer import (
 )
 from tests.fake_tool import calls, environment
 
+OWN = """\
+import torch
+from kernels.own import kernel
+
+@kernel("my.own")
+def bind(operands):
+    assert operands.a.numel() and operands.x.storage_offset() == 0
+    assert operands.x.t().is_contiguous() and operands.y.t().is_contiguous()
+    return lambda: torch.matmul(operands.a, operands.x, out=operands.y)
+
+@kernel("my.bad", unsupported=lambda problem: "n > 1" if problem.n > 1 else None)
+def bad(operands):
+    return lambda: nothing
+"""
 ONE = {"kernel": "mine", "launches": 24, "faults": []}
 WELL = said(target.STARTED, ONE, target.DONE)
 
@@ -210,8 +225,9 @@ def test_compute_sanitizer_is_looked_for(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--kernel", "nope"), "--kernel: found 'nope', wanted one of: torch.matmul, F.linear, "),
-        (("--kernel", "sgemv_cpu_f32"), "--kernel: found 'sgemv_cpu_f32', wanted one of: "),
+        (("--kernel", "nope"), "--kernel: found 'nope', wanted one of "),
+        (("--kernel", "sgemv_cpu_f32"), "--kernel: found 'sgemv_cpu_f32', wanted one of "),
+        (("--kernels", "no.py"), "--kernels: found 'no.py', which is no such file (looked at "),
         (("--tool", "valgrind"), "harness.sanitize: argument --tool: invalid choice: 'valgrind'"),
     ],
 )
@@ -241,6 +257,25 @@ def test_a_limit_by_its_name_is_its_variants(tmp_path: Path) -> None:
     arguments = calls(tmp_path)[0]
     names = [word for before, word in itertools.pairwise(arguments) if before == "--kernel"]
     assert names == [each.name for each in registry.kernels()["read"].variants if "cuda" in each.devices]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_kernels_of_a_users_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """These alone, unless others are named, on what a bench may give them; an error has its line."""
+    monkeypatch.setattr(sanitize, "DEVICE", "cpu")
+    monkeypatch.setenv("SGEMV_CACHE", str(shared_cache()))
+    library("cpu")
+    (tmp_path / "mine.py").write_text(OWN)
+    fake(tmp_path, {"runs": True, "log": CLEAN})
+    assert run(tmp_path, "--kernels", str(tmp_path / "mine.py"), "--tool", "memcheck") == 5
+    shown = capsys.readouterr()
+    assert shown.out.startswith("memcheck: clean; 2 kernels, ")
+    assert shown.err.startswith(
+        "memcheck: my.bad on 1x1: mine.py:12: NameError: name 'nothing' is not defined; and on "
+    )
+    assert shown.err.count("\n") == 1
 
 
 def test_the_process_says_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:

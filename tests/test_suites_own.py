@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import CommandError, Exit
-from harness.model import Case, Kernel, Problem
+from harness.errors import CommandError
+from harness.model import Case, Kernel, Problem, Role
 from harness.problems import parse_shape
 from harness.reproduce.request import request_of
 from harness.store import Store, load
 from kernels import registry
 from kernels.own import registry as own_registry
 from kernels.own.load import Listed, Listing
-from suites import files, options
+from suites import options
+from suites.selection import without_device
 from tests.test_suites import QUICKLY, selection, suites
 
 MINE = """\
@@ -75,7 +76,7 @@ def test_an_own_kernel_without_a_problem_is_said() -> None:
 @pytest.mark.usefixtures("own")
 def test_own_kernels_are_where_the_baseline_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a suite whose grids name their kernels, but not where a grid is about its own problems."""
-    monkeypatch.setattr(options, "_device", lambda _: "cuda:0")
+    monkeypatch.setattr(options, "device_of", lambda _: ("cuda:0", None))
     cases = measured(suite=["roofline"])
     beside = {(case.problem, case.timer, case.cache) for case in cases if case.kernel == "torch.matmul"}
     own = [case for case in cases if case.kernel == "his"]
@@ -85,22 +86,26 @@ def test_own_kernels_are_where_the_baseline_is(monkeypatch: pytest.MonkeyPatch) 
     assert "energy" not in {case.timer for case in own}
 
 
-def test_a_file_is_named_from_where_the_user_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which nox says; ~ is home, also behind an = that no shell looks behind."""
-    (tmp_path / "x.py").write_text("")
-    monkeypatch.setenv(files.STANDING, str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert files.named_file("--kernels", "x.py") == tmp_path / "x.py"
-    monkeypatch.delenv(files.STANDING)
-    assert files.named_file("--kernels", "~/x.py") == tmp_path / "x.py"
-    monkeypatch.chdir(tmp_path)
-    assert files.named_file("--kernels", "x.py") == tmp_path / "x.py"
+@pytest.mark.usefixtures("own")
+def test_a_wrong_name_may_be_of_an_own_kernel() -> None:
+    """The nearest are told, and how one's own come by their names."""
     with pytest.raises(CommandError) as caught:
-        files.named_file("--kernels", "y.py")
-    assert str(caught.value) == f"--kernels: found 'y.py', which is no such file (looked at {tmp_path / 'y.py'})"
-    with pytest.raises(CommandError, match=r"^--shapes: found '\.', which is no file \(looked at "):
-        files.named_file("--shapes", ".")
-    assert caught.value.code is Exit.USAGE
+        measured(shape=["8x8"], kernel=["minne"])
+    said = str(caught.value)
+    assert said.endswith(" names (nox -s bench -- --help lists them; --kernels FILE adds your own); did you mean mine?")
+
+
+def test_what_a_cpu_does_not_even_build_is_said() -> None:
+    """Once a file; a GPU builds it."""
+    here = {"role": Role.GEMV, "summary": "", "bind": print, "file": "/x y/mine.py"}
+    kernels = [Kernel(name=name, devices=("cuda",), **here) for name in ("one", "two")]  # type: ignore[arg-type]
+    kernels.append(Kernel(name="both", **here))  # type: ignore[arg-type]
+    (line,) = without_device([*kernels, *registry.kernels().values()], "cpu")
+    assert line.startswith(
+        "one, two: neither built nor measured, for want of a CUDA device; nox -s build -- --kernels "
+    )
+    assert "'/x y/mine.py'" in line
+    assert without_device(kernels, "cuda:0") == []
 
 
 def test_shapes_of_a_file_are_measured_as_typed_ones(tmp_path: Path) -> None:

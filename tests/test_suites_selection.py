@@ -18,13 +18,34 @@ from tests.test_suites import selection, suites
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cases are selected as for a GPU."""
-    monkeypatch.setattr(options, "_device", lambda _: "cuda:0")
+    monkeypatch.setattr(options, "device_of", lambda _: ("cuda:0", None))
 
 
 def cases(**asked: object) -> list[Case]:
     """The cases of all suites, without the floor's."""
     found = selection(**asked).cases()
     return [case for own in found.values() for case in own if case.kernel != "empty"]
+
+
+def test_a_clock_is_locked_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In MHz, on a GPU, which may be asked for by its UUID."""
+    monkeypatch.setattr(options, "device_of", lambda _: ("cuda:0", "GPU-1"))
+    assert selection().options.lock_clocks_mhz is None
+    found = selection(lock_clocks="1410").options
+    assert (found.lock_clocks_mhz, found.uuid, found.device) == (1410, "GPU-1", "cuda:0")
+    for typed in ("0", "1410.5", "base", "10001"):
+        with pytest.raises(CommandError, match=rf"^--lock-clocks: found '{typed}', wanted a whole number from 1 to 10"):
+            selection(lock_clocks=typed)
+
+
+@pytest.mark.parametrize(("typed", "code"), [("cpu", Exit.USAGE), (None, Exit.INFRASTRUCTURE)])
+def test_a_cpu_has_no_clock_to_lock(monkeypatch: pytest.MonkeyPatch, typed: str | None, code: Exit) -> None:
+    """Wrong usage where the CPU was asked for, else what the machine lacks."""
+    monkeypatch.setattr(options, "device_of", lambda _: ("cpu", None))
+    monkeypatch.setattr(options, "why_no_gpu", lambda: "none is here")
+    with pytest.raises(CommandError, match=r"^--lock-clocks: needs a GPU, and this would run on the CPU: ") as caught:
+        selection(device=typed, lock_clocks="1410")
+    assert caught.value.code is code
 
 
 def test_suites_are_found_by_their_files() -> None:

@@ -21,6 +21,9 @@ launched nor on what y held."""
 READ_TRIES = 16
 """Random elements of each input, for each of which a limit kernel must show that it read it."""
 
+OTHER = 0.5
+"""What y may hold before a launch, too: small enough that a kernel which adds to y changes it."""
+
 PASSED = Verdict(word=Word.PASSED)
 
 
@@ -75,11 +78,21 @@ class Gate:
             self._y.values.fill_(stale(self.problem.dtype))
         launch()
         fault, error = compare(self._y.values[0], probe.expected, probe.bound)
+        if fault is not None and (unwritten := self._unwritten(launch)):
+            fault = f"{unwritten} of {self._y.values.numel()} y not written"
         if not self._y.intact():
             fault = "wrote outside y"
         if last or fault is not None:
             fault = probe.touched() or fault  # operands that changed explain what came of them
         return fault, error
+
+    def _unwritten(self, launch: Launch) -> int:
+        """Values of y that were left as they were, and are again: NaN alone may be what was computed."""
+        y = self._y.values
+        left = y.isnan() | (y == stale(self.problem.dtype))
+        y.fill_(OTHER)
+        launch()
+        return int((left & (y == OTHER)).sum())
 
     def _check_limit(self, kernel: Kernel) -> Verdict:
         """Every y is written, and every tried element of the inputs is read: a sentinel there makes some y NaN."""

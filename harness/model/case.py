@@ -134,6 +134,8 @@ class Kernel:
     """One of those that another kernel picks among."""
     file: str | None = None
     """Of a user's own kernel: the file that declares it, outside of the project. None: it is the project's."""
+    line: int | None = None
+    """Of that file, where it is declared."""
 
     def ways(self, device_type: str, problem: Problem) -> list[Kernel]:
         """The variants that compute `problem` on `device_type` ("cuda" or "cpu"); the kernel itself where none does."""

@@ -149,6 +149,9 @@ class TrialResult(Record):
     """Wall-clock time that the timer took, warm-up included."""
     placements_ns: tuple[float, ...] = ()
     """Median ns per launch at each placement of the operands, where the timer times them one by one."""
+    printed: str | None = None
+    """Of a user's own kernel: the beginning of what was written to standard output and error meanwhile; None: nothing
+    was, or it was not kept, as of the project's kernels."""
     device_kernels: tuple[DeviceKernel, ...] = ()
     """What one launch starts on the device, in order; with durations of the profiler only."""
     energy: Energy | None = None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +16,13 @@ from rich.console import Console
 
 from harness.command_line import PIPE_WIDTH, Parser
 from harness.ending import ended, say_error
-from harness.errors import CommandError, Exit
+from harness.errors import KERNELS_HINT, CommandError, Exit, unknown
 from harness.model import Kernel, Problem, Role
 from harness.ncu import tool as ncu
 from harness.ncu.output import METRICS, ProfiledKernel
 from harness.ncu.table import CAPTION, LEAST_WIDTH, notes, table
 from harness.problems import SHAPE, parse_shapes, shape_text
+from harness.registry import opened
 from harness.roofline import least_bytes
 from harness.tool import DEVICE, need_gpu
 
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    registry = importlib.import_module(options.registry)
+    registry = opened(options.registry, options.kernels)
     kernels = _kernels(options.kernel, registry.kernels())
     problems = parse_shapes(options.shape or [DEFAULT_SHAPE])
     if options.csv is not None and not options.csv.absolute().parent.is_dir():
@@ -56,7 +56,7 @@ def _profile(options: argparse.Namespace) -> int:
     pairs = [(kernel, each) for each in problems for kernel in kernels if named or each.dtype in kernel.dtypes]
     need_gpu("profile")
     wanted = [
-        ncu.Target(registry=options.registry, device=DEVICE, kernel=way.name, problem=problem)
+        ncu.Target(registry=registry.__name__, device=DEVICE, kernel=way.name, problem=problem)
         for kernel, problem in pairs
         if _supported(kernel, problem)
         for way in kernel.ways("cuda", problem)
@@ -91,13 +91,14 @@ def _profiles(tool: str, targets: Sequence[ncu.Target]) -> tuple[list[Profile], 
 
 
 def _kernels(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> list[Kernel]:
-    """Those named, in the registry's order; every GEMV kernel of a GPU where none is."""
+    """Those named, in the registry's order; else those of users' files; else every GEMV kernel of a GPU."""
     for name in wanted:
         if name not in kernels:
-            raise CommandError(f"--kernel: found {name!r}, wanted one of: {', '.join(kernels)}", Exit.USAGE)
+            raise unknown("--kernel", name, kernels, KERNELS_HINT)
     if wanted:
         return [kernel for kernel in kernels.values() if kernel.name in wanted]
-    return [kernel for kernel in kernels.values() if kernel.role is Role.GEMV and "cuda" in kernel.devices]
+    own = [kernel for kernel in kernels.values() if kernel.file is not None]
+    return own or [kernel for kernel in kernels.values() if kernel.role is Role.GEMV and "cuda" in kernel.devices]
 
 
 def _supported(kernel: Kernel, problem: Problem) -> bool:
@@ -150,6 +151,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--registry", required=True, help="module with kernels(), prepare() and load()")
     parser.add_argument(
         "--kernel", action="append", default=[], help="profile this kernel (repeatable; default: every GEMV kernel)"
+    )
+    parser.add_argument(
+        "--kernels",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="profile those of this file of your own (repeatable)",
     )
     parser.add_argument(
         "--shape",

@@ -9,13 +9,13 @@ It says on stdout how far it came, so that a kernel that crashes can be told fro
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Iterable
 
 from harness.model import Kernel, Launch
 from harness.precision import set_precision
 from harness.problems import SHAPE, OperandSets, parse_shape
+from harness.registry import find
 
 STARTED, WARM, DONE = (f"harness.ncu.target: {word}" for word in ("started", "warm", "done"))
 """Lines on stdout: the process runs; the kernel has run once without ncu; all is over."""
@@ -46,7 +46,7 @@ def profile(launch: Launch) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Launch the kernel that the arguments name; 0, or an exception whose last line ncu's caller shows."""
     parser = argparse.ArgumentParser(prog="python -m harness.ncu.target", description="Run by harness.ncu under ncu.")
-    parser.add_argument("--registry", required=True, help="module with kernels() and load(device_type)")
+    parser.add_argument("--registry", required=True, help="as harness.registry.find takes it")
     parser.add_argument("--device", required=True, help="as torch names it")
     parser.add_argument("--kernel", required=True, help="name of a kernel or variant")
     parser.add_argument("--shape", required=True, help=SHAPE)
@@ -59,9 +59,11 @@ def main(arguments: list[str] | None = None) -> int:
         torch.cuda.set_device(options.device)
     problem = parse_shape(options.shape)
     set_precision(problem.dtype)  # as the harness times it
-    registry = importlib.import_module(options.registry)
+    registry = find(options.registry)
     registry.load(device_type)
     kernel = named(registry.kernels().values(), options.kernel)
+    if (reason := kernel.unsupported(problem)) is not None:  # a user's, who is asked in this process alone
+        raise ValueError(f"{options.kernel} does not take it: {reason}")
     sets = OperandSets(problem, options.device, 1)
     profile(kernel.bind(sets.operands()[0]))
     _say(DONE)

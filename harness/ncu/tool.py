@@ -33,7 +33,7 @@ class Target:
     """What ncu is to look at."""
 
     registry: str
-    """Module with kernels() and load(device_type)."""
+    """As `harness.registry.find` takes it."""
     device: str
     """As torch names it."""
     kernel: str

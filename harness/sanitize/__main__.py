@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,10 +11,11 @@ from rich.console import Console
 
 from harness.command_line import Parser
 from harness.ending import ended, say_error
-from harness.errors import CommandError, Exit
+from harness.errors import KERNELS_HINT, CommandError, Exit, unknown
 from harness.model import Kernel
+from harness.open_store import open_store
+from harness.registry import opened
 from harness.sanitize import tool as sanitizer
-from harness.store import store_root
 from harness.tool import DEVICE, need_gpu
 
 
@@ -25,17 +25,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _sanitize(options: argparse.Namespace) -> int:
-    registry = importlib.import_module(options.registry)
+    registry = opened(options.registry, options.kernels)
     names = _names(options.kernel, registry.kernels())
     need_gpu("sanitize")
     found = sanitizer.find(options.sanitizer)
-    folder = options.reports or store_root(None) / "sanitize"
+    folder = options.reports or open_store(None).derived / "sanitize"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"--reports: {folder} cannot be written: {error}", Exit.INFRASTRUCTURE) from error
     registry.prepare("cuda")  # here, or a process under the sanitizer would wait for the compiler
-    target = ["--registry", options.registry, "--device", DEVICE]
+    target = ["--registry", registry.__name__, "--device", DEVICE]
     target += [word for name in names for word in ("--kernel", name)]
     worst = Exit.FINE
     for tool in options.tool or sanitizer.TOOLS:
@@ -65,17 +65,26 @@ def _check(found: str, tool: str, target: Sequence[str], report: Path) -> Exit:
 
 
 def _names(wanted: Sequence[str], kernels: Mapping[str, Kernel]) -> list[str]:
-    """Of kernels and variants for the device: those asked for, or all that are no library's own, as torch.matmul is."""
+    """Of kernels and variants for the device: those asked for, else those of users' files, where there are any.
+
+    Else all that are no library's own, as torch.matmul is.
+
+    Raises:
+        CommandError: there is none of a name (USAGE).
+    """
     device_type = DEVICE.partition(":")[0]
     here = [kernel for kernel in kernels.values() if device_type in kernel.devices]
     ways_of = {each: [way for way in each.variants if device_type in way.devices] or [each] for each in here}
     known = {way.name: kernel.name for kernel, found in ways_of.items() for way in found}
     for name in wanted:
         if name not in known and name not in known.values():
-            raise CommandError(f"--kernel: found {name!r}, wanted one of: {', '.join(known)}", Exit.USAGE)
+            raise unknown("--kernel", name, known, KERNELS_HINT)
     if wanted:
         return [way for way, kernel in known.items() if way in wanted or kernel in wanted]
-    return [name for name in known if "." not in name]
+    own = [kernel for kernel in kernels.values() if kernel.file is not None]
+    if own and not any(kernel.name in known for kernel in own):
+        raise CommandError(f"--kernels: none of {', '.join(each.name for each in own)} is for a GPU", Exit.USAGE)
+    return [each.name for each in own if each.name in known] or [name for name in known if "." not in name]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,6 +94,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--registry", required=True, help="module with kernels(), prepare() and load()")
     parser.add_argument("--kernel", action="append", default=[], help="check this one (repeatable; default: all)")
+    parser.add_argument(
+        "--kernels",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="check those of this file of your own (repeatable)",
+    )
     parser.add_argument(
         "--tool", action="append", choices=tuple(sanitizer.TOOLS), help="run this one (repeatable; default: all)"
     )

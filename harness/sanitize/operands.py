@@ -41,6 +41,8 @@ class Views:
     """Elements from one of x to the next; 0: all are one."""
     y_stride: int = 1
     """Elements from one of y to the next."""
+    x_at_boundary: bool = False
+    """x begins where its allocation does; else as many elements behind that as A."""
 
     def __str__(self) -> str:
         """For people."""
@@ -51,13 +53,16 @@ class Views:
 def small_views(kernel: Kernel) -> Iterator[Views]:
     """Every shape that a kernel can compute in every dtype that it is made for.
 
-    One token in A's first layout and two others in turn; where it takes several, some of them in one layout.
+    One token in A's first layout and two others in turn; where it takes several, some of them in one layout. A user's
+    kernel is given what a bench may give it: no empty A, and x and y without gaps, from a boundary on.
     """
+    own = kernel.file is not None
     for dtype, (number, (m, k)) in itertools.product(kernel.dtypes, enumerate(SHAPES)):
         problem = Problem(m=m, k=k, dtype=dtype)
         several = replace(problem, n=TOKENS[number % len(TOKENS)])
         for each, turns in ((problem, (0, number, number + 4)), (several, (number,))):
-            taken = [views for views in dict.fromkeys(_laid_out(each)) if _takes(kernel, views)]
+            fit = [views for views in dict.fromkeys(_laid_out(each)) if _takes(kernel, views)]
+            taken = [replace(views, x_at_boundary=own) for views in fit]
             yield from dict.fromkeys(taken[turn % len(taken)] for turn in turns if taken)
 
 
@@ -87,6 +92,8 @@ def _takes(kernel: Kernel, views: Views) -> bool:
     problem = views.problem
     with_gaps = replace(problem, layout=Layout(order=problem.layout.order, row_stride=problem.m + problem.k))
     packed = views.x_stride == views.y_stride == 1
+    if kernel.file is not None and not (packed and problem.k):
+        return False
     return kernel.unsupported(problem) is None and (packed or kernel.unsupported(with_gaps) is None)
 
 
@@ -106,7 +113,8 @@ class Tight:
         strides = (1, lines.stride) if lines.by_columns else (lines.stride, 1)
         kind = activation_dtype(problem.dtype)
         a = _host((problem.m, problem.k), strides, problem.layout.first_element, weight_dtype(problem.dtype))
-        x = _host((problem.k, problem.n), (views.x_stride, problem.k), problem.layout.first_element, kind)
+        x_first = 0 if views.x_at_boundary else problem.layout.first_element
+        x = _host((problem.k, problem.n), (views.x_stride, problem.k), x_first, kind)
         y = _host((problem.m, problem.n), (views.y_stride, problem.m), 0, kind)
         for view in (a, x if views.x_stride else x[:1]):
             view.copy_(_values(view, generator))

@@ -9,14 +9,14 @@ be told from a tool that fails.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import sys
 from collections.abc import Mapping
 
-from harness.errors import first_line
+from harness.errors import said
 from harness.model import Kernel, Role
 from harness.ncu.target import named
+from harness.registry import find
 from harness.sanitize.operands import Tight, small_views
 
 STARTED, DONE = ({"harness.sanitize.target": word} for word in ("started", "done"))
@@ -35,8 +35,8 @@ def launched(kernel: Kernel, device: str) -> tuple[int, list[str]]:
             if device.startswith("cuda"):
                 torch.cuda.synchronize(device)
             fault = tight.fault() if kernel.role is Role.GEMV else None
-        except RuntimeError as error:
-            fault = first_line(error)
+        except Exception as error:  # noqa: BLE001 - a kernel is foreign code and may raise anything
+            fault = said(error, kernel.file, kernel.line, by_name=True)
         count += 1
         if fault is not None:
             faults.append(f"{views}: {fault}")
@@ -46,13 +46,13 @@ def launched(kernel: Kernel, device: str) -> tuple[int, list[str]]:
 def main(arguments: list[str] | None = None) -> int:
     """Launch the kernels that the arguments name; 0, or an exception whose last line the caller shows."""
     parser = argparse.ArgumentParser(prog="python -m harness.sanitize.target", description="Run by harness.sanitize.")
-    parser.add_argument("--registry", required=True, help="module with kernels() and load(device_type)")
+    parser.add_argument("--registry", required=True, help="as harness.registry.find takes it")
     parser.add_argument("--device", required=True, help="as torch names it")
     parser.add_argument("--kernel", action="append", required=True, help="name of a kernel or variant (repeatable)")
     options = parser.parse_args(arguments)
     _say(STARTED)
     device_type = options.device.partition(":")[0]
-    registry = importlib.import_module(options.registry)
+    registry = find(options.registry)
     registry.load(device_type)
     kernels = registry.kernels().values()
     for name in options.kernel:

@@ -35,7 +35,7 @@ REPLAY_NS = 2_000_000
 ESTIMATES = 4
 ENOUGH = 1.25
 """Times that the length is estimated, and what it may lack before that is done again. The first estimate is from one
-round: of one short launch it is too high by the events' own time, and a launch of milliseconds needs no more of them."""
+round: of one short launch it is too high by the events' own time, and a launch of milliseconds needs no more."""
 
 SETTLING_REPLAYS = 3
 """Of the last so many, the median must be near that of as many before; six of them also are long enough for clocks to

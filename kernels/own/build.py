@@ -94,7 +94,15 @@ class _Asked:
         return f"{TARGET}-{self.key[:16]}"
 
 
-def build(path: Path, listing: Listing, target: str, device_type: str, cache_dir: Path | None = None) -> Built:
+def build(  # noqa: PLR0913 - what is built, for what, where
+    path: Path,
+    listing: Listing,
+    target: str,
+    device_type: str,
+    cache_dir: Path | None = None,
+    *,
+    architectures: tuple[str, ...] | None = None,
+) -> Built:
     """Compile the `.cu` files that `path` declares, for a GPU, and gather all that the run keeps of it.
 
     Args:
@@ -103,13 +111,14 @@ def build(path: Path, listing: Listing, target: str, device_type: str, cache_dir
         target: for the record: `TARGET`, a slash and a name of its own.
         device_type: `cuda` or `cpu`; on a CPU nothing is compiled.
         cache_dir: the cache; None: as for the project's own kernels.
+        architectures: e.g. ("sm_90",); None: as for those.
 
     Raises:
         FileError: a `.cu` file does not compile, with the compiler's first words (USAGE).
         BuildError: there is no nvcc, or the cache cannot be written to (INFRASTRUCTURE).
     """
     units = _units(path, listing) if device_type == "cuda" else []
-    tools = _tools() if units else None
+    tools = _tools(architectures or gpu_architectures()) if units else None
     sources = {**listing.sources, **_hashes(each.launcher.source for each in listing.kernels if each.launcher)}
     if tools is not None:
         sources |= _hashes(name for unit in units for name in _dependencies(path.parent, tools, unit))
@@ -120,7 +129,8 @@ def build(path: Path, listing: Listing, target: str, device_type: str, cache_dir
         if compiled.failed is not None:
             words = re.sub(r"^(.+?)\((\d+)\):", r"\1:\2:", compiling.first_complaint(compiled.log))
             log = keep_log(asked.entry, compiled.log, cache_dir)
-            raise FileError(f"{words}; so {compiled.failed} does not build; the compiler's words are in {log}")
+            where = "" if re.match(r".+?:\d+:", words) else f"{path}: "  # of a flag the compiler tells no place
+            raise FileError(f"{where}{words}; so {compiled.failed} does not build; the compiler's words are in {log}")
         kept = _keep_sources(path.parent, sources, work / "entry")
         compiled = _without_folders(compiled, work, path.parent)
         record = _record(asked, compiled, kept)
@@ -160,10 +170,9 @@ def _units(path: Path, listing: Listing) -> list[_Unit]:
     return found
 
 
-def _tools() -> _Tools:
+def _tools(architectures: tuple[str, ...]) -> _Tools:
     nvcc, host = find_nvcc(), find_host_compiler()
     check_nvcc_fits(nvcc, find_torch())
-    architectures = gpu_architectures()
     codes = [f"-gencode=arch={arch.replace('sm_', 'compute_')},code={arch}" for arch in architectures]
     return _Tools(nvcc=nvcc, host=host, flags=(*_FLAGS, *codes), architectures=architectures)
 

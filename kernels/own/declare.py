@@ -99,10 +99,13 @@ def kernel(
         ValueError, TypeError: what is wrong with an argument.
     """
     line = _callers_line()
+    if callable(name):
+        raise TypeError('@kernel without a name, wanted one in brackets: @kernel("my_name")')
 
     def declare(bind: Bind) -> Bind:
         if not callable(bind):
-            raise TypeError(f"@kernel({name!r}) stands above {bind!r}, wanted a function: bind(operands) -> launch")
+            found = described(bind)
+            raise TypeError(f"@kernel({name!r}) stands above {found}, wanted a function: bind(operands) -> launch")
         declared = Declared(
             name=name,
             line=line,
@@ -153,7 +156,8 @@ def cuda(  # noqa: PLR0913 - what a launcher is, by name
     line, folder = _callers_line(), Path(sys._getframe(1).f_code.co_filename).parent  # noqa: SLF001 - inspect is slower
     path = folder / Path(source).expanduser()
     if not path.is_file():
-        raise ValueError(f"cuda({name!r}): found no file {path}")
+        found = "which is a folder" if path.is_dir() else "and there is no such file"
+        raise ValueError(f"cuda({name!r}): source is {path}, {found}; wanted a .cu file")
     called = name if function is None else function
     if not _FUNCTION.fullmatch(called):
         raise ValueError(f"cuda({name!r}): function is {called!r}, wanted the name of a C++ function")
@@ -192,6 +196,11 @@ def contract(parameters: Sequence[str], problem: Problem) -> str | None:
     return None
 
 
+def described(value: object) -> str:
+    """What was found where something else was wanted: a type, and no value, which may fill a page."""
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
 def _add(declared: Declared) -> None:
     """Give it to whoever collects what is declared now.
 
@@ -202,7 +211,7 @@ def _add(declared: Declared) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"kernel {name!r}: wanted a name of letters, digits and _ with one . within, such as my_gemv")
     if asked is not None and not callable(asked):
-        raise TypeError(f"kernel {name!r}: unsupported is {asked!r}, wanted a function of a problem or None")
+        raise TypeError(f"kernel {name!r}: unsupported is {described(asked)}, wanted a function of a problem or None")
     for what, values, known in (("dtypes", declared.dtypes, DTYPES), ("devices", declared.devices, DEVICES)):
         for each in values or (None,):
             if each not in known:

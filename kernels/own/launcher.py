@@ -30,22 +30,18 @@ _HEAD = """\
 
 #define OWN_EXPORT extern "C" __attribute__((visibility("default")))
 
-template <typename Function, typename... Values>
-constexpr bool own_fits() {{
-  if constexpr (std::is_invocable_v<Function, Values...>) {{
-    using Result = std::invoke_result_t<Function, Values...>;
-    return std::is_void_v<Result> || std::is_same_v<Result, cudaError_t>;
-  }}
-  return false;
+template <typename Choose, typename... Values>
+constexpr bool own_is_declared() {{
+  return std::is_invocable_v<Choose, cudaError_t (*)(Values...)> || std::is_invocable_v<Choose, void (*)(Values...)>;
 }}
 
-template <typename Function, typename... Values>
-int own_launched(Function function, Values... values) {{
-  if constexpr (std::is_same_v<decltype(function(values...)), cudaError_t>) {{
-    const cudaError_t error = function(values...);
+template <typename... Values, typename Choose>
+int own_launched(Choose choose, Values... values) {{
+  if constexpr (std::is_invocable_v<Choose, cudaError_t (*)(Values...)>) {{
+    const cudaError_t error = choose(static_cast<cudaError_t (*)(Values...)>(nullptr))(values...);
     if (error != cudaSuccess) return error;
   }} else {{
-    function(values...);
+    choose(static_cast<void (*)(Values...)>(nullptr))(values...);
   }}
   return cudaGetLastError();
 }}
@@ -56,9 +52,11 @@ OWN_EXPORT const char* own_error(int code) {{ return cudaGetErrorString(static_c
 _FUNCTION = """
 OWN_EXPORT int {symbol}({parameters}) {{
 #line {line} "{file}"
-  const auto call = [](auto... values) -> decltype({function}(values...)) {{ return {function}(values...); }}; \
-static_assert(own_fits<decltype(call), {types}>(), "wanted void or cudaError_t {function}({parameters})"); \
-return own_launched(call, {names});
+  const auto choose = [](auto wanted) -> decltype(static_cast<decltype(wanted)>(&{function})) \
+{{ return &{function}; }}; \
+static_assert(own_is_declared<decltype(choose), {types}>(), \
+"{function} is there, but not as declared: wanted void or cudaError_t {function}({parameters})"); \
+return own_launched(choose, {names});
 }}
 """
 
@@ -79,7 +77,11 @@ def source(path: str, functions: Iterable[str]) -> str:
 
 
 def functions(name: str, launcher: Launcher, dtypes: Sequence[str], file: str, line: int) -> list[str]:
-    """The functions that call a launcher, one a dtype; what does not fit is an error in the line that declares it."""
+    """The functions that call a launcher, one a dtype.
+
+    It is taken by its address, as a pointer to a function of just these types: a call would convert an int64 to an int.
+    What there is none of is an error in the line that declares it.
+    """
     found = []
     for dtype in dict.fromkeys(map(memory_dtype, dtypes)):
         types = _types(launcher.parameters, dtype)

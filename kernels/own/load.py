@@ -23,16 +23,12 @@ from typing import Any
 
 import msgspec
 
-from harness.errors import CommandError, Exit, said
+from harness.errors import INSTALLED, OWN, ROOT, TRACEBACK, CommandError, Exit, said, show_traceback
 from kernels.own.declare import Declared, Launcher, declarations
-
-ROOT = Path(__file__).resolve().parents[2]
-"""Where this project's packages are found."""
 
 PATIENCE_S = 120.0
 """A file that takes longer to load is taken for hung: torch and a compiler's package take ten at most."""
 
-_OURS = frozenset({"harness", "kernels", "reports", "suites"})
 _loaded: dict[Path, dict[str, Declared]] = {}
 
 
@@ -79,6 +75,8 @@ def load(path: Path) -> dict[str, Declared]:
 
 
 def _run(path: Path) -> list[Declared]:
+    if path.suffix != ".py":
+        raise FileError(f'{path}: is no .py; wanted the Python file that declares it, as cuda("my_gemv", "my_gemv.cu")')
     name = f"own_{path.stem}"
     loader = importlib.machinery.SourceFileLoader(name, str(path))
     module = ModuleType(name)
@@ -99,11 +97,10 @@ def _run(path: Path) -> list[Declared]:
 
 
 def _said(path: Path, error: BaseException) -> str:
-    """The error in one line, with the last line of the file that took part in it."""
+    """The error in one line, with the last line of the user's that took part in it."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{error.filename}:{error.lineno or 1}: {type(error).__name__}: {error.msg}"
-    words = said(error, str(path))
-    return words if words.startswith(f"{path}:") else f"{path}: {words}"
+    return said(error, str(path))
 
 
 def listing(path: Path, patience_s: float = PATIENCE_S) -> Listing:
@@ -115,7 +112,10 @@ def listing(path: Path, patience_s: float = PATIENCE_S) -> Listing:
     with tempfile.TemporaryDirectory(prefix="sgemv-own-") as folder:
         reply, log = Path(folder, "reply"), Path(folder, "log")
         how = _listed_apart(path, reply, log, patience_s)
-        said = log.read_bytes().decode(errors="replace").strip().splitlines()
+        words = log.read_bytes().decode(errors="replace")
+        said = words.strip().splitlines()
+        if os.environ.get(TRACEBACK):
+            sys.stderr.write(words)
         if not reply.is_file():
             last = f": {said[-1]}" if said else ""
             raise FileError(f"{path}: {how} while it was loaded{last}")
@@ -155,6 +155,7 @@ def write_listing(path: Path, reply: Path) -> None:
         }
     except FileError as error:
         found = {"error": str(error)}
+        show_traceback(error.__cause__ or error)
     written = reply.with_suffix(".tmp")
     written.write_text(json.dumps(found), encoding="utf-8")
     written.replace(reply)
@@ -167,11 +168,11 @@ def _plain(declared: Declared) -> dict[str, Any]:
 
 def _neighbours(folder: Path) -> list[Path]:
     """Python files below the folder that are loaded now, without this project's and installed ones."""
-    installed = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")]
+    installed = [Path(sysconfig.get_path(name)).resolve() for name in INSTALLED]
     found: set[Path] = set()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or name.partition(".")[0] in _OURS or name == "__main__":
+        if not isinstance(file, str) or name.partition(".")[0] in OWN or name == "__main__":
             continue
         path = Path(file).resolve()
         if path.suffix == ".py" and path.is_relative_to(folder) and not any(map(path.is_relative_to, installed)):

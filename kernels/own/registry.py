@@ -16,7 +16,7 @@ from harness.model import Kernel, Launch, Operands, Problem, Role
 from kernels import registry
 from kernels.build import Built
 from kernels.own import build, launcher
-from kernels.own.declare import Declared, contract
+from kernels.own.declare import Declared, contract, described
 from kernels.own.load import FileError, Listed, Listing, listing, load
 
 BEFORE = "read"
@@ -58,6 +58,13 @@ class Own:
             found[name] = kernel
         return found
 
+    def build(self, device_type: str, architectures: tuple[str, ...] | None = None) -> dict[str, Built]:
+        """Build each file's part of `prepare`, for the GPUs present or for these architectures; by its path."""
+        return {
+            file.path: build.build(Path(file.path), file.listing, file.target, device_type, architectures=architectures)
+            for file in self._files
+        }
+
     def prepare(self, device_type: str) -> tuple[Built, ...]:
         """Build all that `device_type` needs, without running users' code.
 
@@ -65,7 +72,7 @@ class Own:
             FileError: a `.cu` file does not compile.
             BuildError: something cannot be built.
         """
-        built = [build.build(Path(file.path), file.listing, file.target, device_type) for file in self._files]
+        built = self.build(device_type).values()
         if device_type == "cuda":
             self._files = tuple(map(_with_libraries, self._files, built))
         return (*registry.prepare(device_type), *built)
@@ -85,6 +92,7 @@ class Own:
             dtypes=listed.dtypes,
             unsupported=self._contract(file, listed),
             file=file.path,
+            line=listed.line,
         )
 
     def _binder(self, file: OwnFile, listed: Listed) -> Callable[[Operands], Launch]:
@@ -94,7 +102,7 @@ class Own:
             prepare = self._declared(file, listed.name).bind
             launch = None if prepare is None else prepare(operands)
             if not callable(launch):
-                raise TypeError(f"bind of {listed.name!r} returned {launch!r}, wanted a function: launch()")
+                raise TypeError(f"bind of {listed.name!r} returned {described(launch)}, wanted a function: launch()")
             return launch
 
         return bind
@@ -109,7 +117,8 @@ class Own:
             if reason is None and self._runs_code and (asked := self._declared(file, listed.name).unsupported):
                 reason = asked(problem)
             if reason is not None and not isinstance(reason, str):
-                raise TypeError(f"unsupported of {listed.name!r} returned {reason!r}, wanted a reason in words or None")
+                found = described(reason)
+                raise TypeError(f"unsupported of {listed.name!r} returned {found}, wanted a reason in words or None")
             return reason
 
         return unsupported

@@ -86,7 +86,7 @@ def _lead(f: Figures) -> tuple[Weight, str] | None:
 
 
 def takeaway(f: Figures) -> str:
-    """E.g. `At T = 1, 4096×4096 in float16 takes 9.6 µs by hgemv, …`."""
+    """E.g. `At T = 1 token (columns of x), 4096×4096 in float16 takes 9.6 µs by hgemv, …`."""
     lead = _lead(f)
     if lead is None or f.headline is None:
         return "No product with several tokens was measured."
@@ -96,7 +96,8 @@ def takeaway(f: Figures) -> str:
     first, last = ends
     if first is None or first.summary is None:
         return "No product with several tokens has figures."
-    said = f"At T{fmt.NBSP}={fmt.NBSP}{first.problem.n}, {weight_label(weight)} in {fmt.name(dtype)} takes "
+    count = fmt.count(first.problem.n, "token")
+    said = f"At T{fmt.NBSP}={fmt.NBSP}{count} (columns of x), {weight_label(weight)} in {fmt.name(dtype)} takes "
     said += _took(f, first)
     if first.speedup is not None and first.kernel != BASELINE:
         said += f", at {fmt.times_range(first.speedup)} the speed of {BASELINE}"

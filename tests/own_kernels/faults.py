@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
@@ -54,6 +55,15 @@ def prints():
     os.write(1, b'{"phase": "none"}\n')
 
 
+spoken = []
+
+
+@does
+def prints_by_c():
+    if not spoken:
+        spoken.append(ctypes.CDLL(None).printf(b"from C, no newline"))
+
+
 @does
 def asks_for_input():
     input("a request: ")
@@ -98,6 +108,29 @@ def changes_folder():
 @kernel("binds_nothing")
 def binds_nothing(_):
     """Returns no launch."""
+
+
+@kernel("returns_what_it_computed")
+def returns_what_it_computed(operands):
+    """No launch, but several lines when it is printed."""
+    return operands.a @ operands.x
+
+
+@kernel("takes_no_operands")
+def takes_no_operands():
+    """No line of the file takes part in the error."""
+
+
+@kernel("launch_wants_more")
+def launch_wants_more(_):
+    """Nor in this one."""
+    return lambda more: None  # noqa: ARG005
+
+
+@kernel("writes_nothing")
+def writes_nothing(_):
+    """Leaves y as it was."""
+    return lambda: None
 
 
 @kernel("fails_to_bind")
