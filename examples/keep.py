@@ -18,12 +18,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from harness.draft import write_run  # noqa: E402 - the project is found only now
 from harness.errors import CommandError  # noqa: E402
-from harness.open_store import open_store  # noqa: E402
 from harness.selfcheck import selfcheck  # noqa: E402
 from harness.store import load, verify  # noqa: E402
-from harness.sums import write_sums  # noqa: E402
+from harness.store.draft import write_run  # noqa: E402 - the project is found only now
+from harness.store.open_store import open_store  # noqa: E402
+from harness.store.sums import write_sums  # noqa: E402
 from reports.render import write_run_page  # noqa: E402
 
 TEXTS = {".json", ".log", ".txt", ".ptx", ".sass", ".diff"}

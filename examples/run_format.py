@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from harness.environment import ENVIRONMENT_KEYS  # noqa: E402 - the project is found only now
 from harness.model import DeviceState, Record, Run  # noqa: E402
 from harness.store import read_run  # noqa: E402
-from harness.tables import AS_JSON, IN_TABLES, SAMPLES, STATES  # noqa: E402
+from harness.store.tables import AS_JSON, IN_TABLES, SAMPLES, STATES  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "run-format.md"
 EXAMPLE = ROOT / "examples" / "h200"

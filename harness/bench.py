@@ -15,9 +15,8 @@ from typing import Self
 from harness import environment
 from harness.answers import Fact
 from harness.cases import EVERY_WORKER, candidates, picked_among, stage_of
-from harness.draft import Draft
+from harness.device.held_gpu import HeldGpu
 from harness.errors import TRACEBACK, CommandError, Exit
-from harness.held_gpu import HeldGpu
 from harness.model import (
     SCHEMA_VERSION,
     Cache,
@@ -33,9 +32,10 @@ from harness.model import (
 )
 from harness.pool import Pool
 from harness.registry import Built, Registry
-from harness.run_id import new_run_id
 from harness.store import Store
-from harness.store_folder import unwritable
+from harness.store.draft import Draft
+from harness.store.run_id import new_run_id
+from harness.store.store_folder import unwritable
 from harness.timing import Crew, Timer, timers
 from harness.worker import ROOT, SILENCE_S, WorkerGone, WorkerLost, WorkerSpec, log_folder
 

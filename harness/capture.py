@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from harness.driver import driver_call
+from harness.device.driver import driver_call
 from harness.errors import first_line
 from harness.model import Launch
 

@@ -33,7 +33,7 @@ def run_verb(package: str, description: str, arguments: Sequence[str] | None) ->
 
 
 def _run_verb(package: str, description: str, arguments: Sequence[str] | None) -> int:
-    from harness.open_store import open_store  # only now, where a package that it needs may be missing
+    from harness.store.open_store import open_store  # only now, where a package that it needs may be missing
 
     options = _parser(package, description).parse_args(arguments)
     store = open_store(options.store)

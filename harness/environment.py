@@ -20,8 +20,8 @@ import psutil
 
 from harness.answers import Fact, Unknown, table
 from harness.device import cpu_llc_bytes, cpu_name, usable_cpus
+from harness.device.nvml import NvmlDevice
 from harness.model import Environment
-from harness.nvml import NvmlDevice
 
 
 class Group(StrEnum):

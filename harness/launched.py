@@ -12,7 +12,7 @@ from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
 from harness.capture import KERNEL_NODE, graph_edges, graph_nodes, node_kind
-from harness.driver import DriverError, driver_call
+from harness.device.driver import DriverError, driver_call
 from harness.kernel_names import demangled
 from harness.model import DeviceKernel
 

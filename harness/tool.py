@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.device import Usability, gpu_status, installed_torch
+from harness.device.nvml import Nvml
 from harness.errors import CommandError, Exit
-from harness.nvml import Nvml
 from harness.pool import ROOT
 
 DEVICE = "cuda:0"

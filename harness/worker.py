@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.device.gpus import VISIBLE
 from harness.errors import CommandError, Exit
-from harness.gpus import VISIBLE
 
 ROOT = Path(__file__).resolve().parent.parent
 """Of the project: workers run there, so that `harness` and the registry are found."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from harness.answers import Unknown
 from harness.device import Usability, gpu_status, installed_torch
+from harness.device.gpus import PREFIXES, Gpu, every_gpu, numbered_gpus
+from harness.device.nvml import Nvml
 from harness.errors import CommandError, Exit
-from harness.gpus import PREFIXES, Gpu, every_gpu, numbered_gpus
-from harness.nvml import Nvml
 from harness.words import visible
 
 EVERY = "all"

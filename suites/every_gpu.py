@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from harness.children import show
+from harness.device.gpus import Gpu
 from harness.ending import ended
 from harness.errors import CommandError, Exit
-from harness.gpus import Gpu
 from harness.process import end_with_parent
 from harness.words import visible
 from suites.device import EVERY, gpus

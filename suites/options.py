@@ -17,10 +17,10 @@ from harness.cases import ALWAYS, picked_among
 from harness.dtypes import DTYPES
 from harness.errors import KERNELS_HINT, CommandError, Exit, unknown
 from harness.model import Cache, Kernel, Options, Problem
-from harness.open_store import open_store
 from harness.problems import FILE, SHAPE, laid_out, parse_shapes, read_shapes, shape_text
-from harness.refs import check_ref_name
 from harness.standing import named_file
+from harness.store.open_store import open_store
+from harness.store.refs import check_ref_name
 from harness.timing import Purpose, Timer, timers
 from suites.device import device_of, why_no_gpu
 from suites.selection import BASELINE, Named, Selection, without_device

@@ -1,4 +1,4 @@
-"""A stand-in for libcuda: one graph, as it is told to be, behind `harness.driver`. It reads and writes ctypes only."""
+"""A stand-in for libcuda: one graph, as it is told to be, behind `harness.device.driver`. It takes ctypes only."""
 
 # ruff: noqa: D102, N802 - the driver's own names and meanings
 from __future__ import annotations

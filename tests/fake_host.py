@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pynvml
 
-from harness import device, gpus
-from harness.gpus import Gpu
+from harness import device
+from harness.device import gpus
+from harness.device.gpus import Gpu
 from harness.worker import WorkerSpec
 from kernels import registry
 from tests.fake_nvml import FakeGpu, FakeNvml

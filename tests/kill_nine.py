@@ -28,10 +28,10 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
-from harness.draft import JOURNAL, PREFIX
 from harness.errors import CommandError
 from harness.model import Measurement
 from harness.store import Store, load, verify
+from harness.store.draft import JOURNAL, PREFIX
 
 ROOT = Path(__file__).parents[1]
 

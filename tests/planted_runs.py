@@ -16,8 +16,8 @@ from harness.__main__ import main
 from harness.compare import compare
 from harness.comparison.request import Compared
 from harness.comparison.text import comparison_text
-from harness.draft import write_run
 from harness.model import Cache, Case, Measurement, Problem, Role, Run, TrialResult, Verdict, Word
+from harness.store.draft import write_run
 from tests.sample_run import gpu_run
 
 PASSED = Verdict(word=Word.PASSED)

@@ -20,11 +20,11 @@ import pynvml
 
 from harness.children import Ended
 from harness.device import TorchBuild, gpu_status
-from harness.gpus import Gpu
+from harness.device.gpus import Gpu
+from harness.device.nvml import Nvml
 from harness.nightly.machine import Machine
 from harness.nightly.night import Wish
 from harness.nightly.session import nightly
-from harness.nvml import Nvml
 from harness.store import Store
 from reports.__main__ import main as reports
 from tests.fake_nvml import FakeGpu, FakeNvml

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.draft import Draft
 from harness.model import Measurement, Run
-from harness.open_store import open_store
+from harness.store.draft import Draft
+from harness.store.open_store import open_store
 from tests.s3_server import RUN
 
 

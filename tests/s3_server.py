@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from harness.draft import write_run
 from harness.store import Store
-from harness.url_store import UrlStore
+from harness.store.draft import write_run
+from harness.store.url_store import UrlStore
 from tests.sample_run import gpu_run
 
 KEY, SECRET, TOKEN = "AKIAPLANTEDPLANTED00", "planted-secret/of+forty-characters-in-all", "planted-session-token"

@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.draft import Draft, write_run
 from harness.model import Environment, Measurement, Run, TrialResult, Verdict, Word
 from harness.store import load
+from harness.store.draft import Draft, write_run
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = datetime(2026, 5, 1, 2, 17, tzinfo=UTC)

@@ -20,9 +20,8 @@ import pytest
 
 from harness.bench import Bench
 from harness.cases import EVERY_WORKER, FLOOR_PROBLEM, Grid, cases_for
-from harness.draft import JOURNAL, Draft
+from harness.device.held_gpu import HeldGpu
 from harness.errors import CommandError, Exit
-from harness.held_gpu import HeldGpu
 from harness.model import (
     Cache,
     Case,
@@ -36,6 +35,7 @@ from harness.model import (
     Word,
 )
 from harness.store import Store, load, verify
+from harness.store.draft import JOURNAL, Draft
 from harness.timing import host
 from harness.trial import Worker
 from tests import planted_kernels, planted_timers
@@ -147,7 +147,7 @@ def on_gpu(fake: FakeNvml, naps: list[float] | None = None, **facts: str) -> Hel
     sleep = (naps if naps is not None else []).append
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(sys.modules, "pynvml", fake)
-        patched.setattr("harness.held_gpu.uuid_of", lambda _: "the lock's name")
+        patched.setattr("harness.device.held_gpu.uuid_of", lambda _: "the lock's name")
         gpu = HeldGpu(options(device="cuda:0"), print, sleep)
         gpu.turn = filelock.FileLock("ours")
         gpu.find(facts or {"gpu_uuid": fake.gpus[0].uuid})
@@ -566,7 +566,7 @@ def test_a_full_disk_while_publishing_is_one_line(tmp_path: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("harness.draft.write_run", full)
+        patched.setattr("harness.store.draft.write_run", full)
         assert (store := Store(tmp_path)).recover() == []
     kept = f"what was measured is kept in {folder.name}: make room or a way to write, and the next command publishes it"
     assert store.kept_aside == [f"store {tmp_path}: No space left on device; {kept}"]

@@ -1,4 +1,4 @@
-"""harness.clock_lock: a clock is locked with a note on disk, by which the next bench undoes what a killed one left."""
+"""harness.device.clock_lock: a lock leaves a note on disk, by which the next bench undoes what a killed one left."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from harness import clock_lock
 from harness.answers import Unknown
-from harness.clock_lock import ClockLock, check, note_path, undo_killed
+from harness.device import clock_lock
+from harness.device.clock_lock import ClockLock, check, note_path, undo_killed
+from harness.device.nvml import Nvml, NvmlDevice
+from harness.device.turn import lock_of
 from harness.errors import CommandError, Exit
-from harness.nvml import Nvml, NvmlDevice
-from harness.turn import lock_of
 from tests.fake_nvml import FakeGpu, FakeNvml
 
 BARE = "8f1c7a52-0b3d-4e6f-9a1b-2c3d4e5f6071"

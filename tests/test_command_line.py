@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import main
-from harness.draft import write_run, write_sums
 from harness.ending import TRACEBACK, ended, say_error
 from harness.errors import CommandError, Exit
+from harness.store.draft import write_run, write_sums
 from reports.__main__ import main as reports
 from tests.sample_run import gpu_run
 

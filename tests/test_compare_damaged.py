@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.draft import sha256_of
 from harness.model import Word
+from harness.store.draft import sha256_of
 from tests.planted_runs import Command, case, judged, measured, publish, run, timed
 from tests.sample_run import HOSTILE
 

@@ -11,8 +11,8 @@ import pytest
 
 from harness.compare import compare
 from harness.comparison.request import Compared
-from harness.draft import Draft
 from harness.model import Word
+from harness.store.draft import Draft
 from tests.planted_runs import Command, case, judged, publish, run, timed
 from tests.sample_run import cpu_run, empty_run, gpu_run, one_trial_run
 

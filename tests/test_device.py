@@ -12,7 +12,7 @@ import pytest
 from harness import device
 from harness.answers import Unknown
 from harness.device import GpuStatus, TorchBuild, Usability, cpu_llc_bytes, cpu_name, gpu_status, installed_torch
-from harness.nvml import Nvml
+from harness.device.nvml import Nvml
 from tests.fake_nvml import FakeNvml
 
 USABLE = GpuStatus(word=Usability.USABLE)

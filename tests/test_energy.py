@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from harness.answers import Unknown
+from harness.device.nvml import Nvml, NvmlDevice, NvmlUnavailable
+from harness.device.sm_clock import NoClock
 from harness.model import Cache, Energy, Role
-from harness.nvml import Nvml, NvmlDevice, NvmlUnavailable
 from harness.process import use_one_stream
-from harness.sm_clock import NoClock
 from harness.timing import Crew, NotMeasurable, Purpose, energy, meter, timers
 from harness.timing.energy import Feed, measure_energy, metered
 from harness.timing.meter import (

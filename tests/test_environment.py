@@ -12,9 +12,9 @@ import pytest
 
 from harness import device
 from harness.answers import Unknown
+from harness.device.nvml import Nvml, NvmlDevice
 from harness.environment import ENVIRONMENT_KEYS, LEFT_OUT, collect, git_diff, recorded_variables
 from harness.model import Environment
-from harness.nvml import Nvml, NvmlDevice
 from tests.fake_nvml import FakeGpu, FakeNvml
 
 ON_CPU = Unknown(reason="measured on the CPU")

@@ -13,14 +13,14 @@ from types import SimpleNamespace
 import pytest
 
 from harness.children import Ended
-from harness.clock_lock import note_path
+from harness.device.clock_lock import note_path
+from harness.device.gpus import Gpu, bare
+from harness.device.turn import lock_of
 from harness.errors import Exit
-from harness.gpus import Gpu, bare
 from harness.model import Run
 from harness.reproduce import device as reproduced
 from harness.reproduce.request import request_of
 from harness.store import read_run
-from harness.turn import lock_of
 from suites import every_gpu
 from tests.built import library
 from tests.sample_run import gpu_run

@@ -21,11 +21,11 @@ import pandas as pd
 import pytest
 
 from harness.__main__ import main
-from harness.draft import write_run, write_sums
 from harness.export import formats, github_action, pytest_benchmark, spreadsheet
 from harness.model import Cache, Case, Measurement, Problem, Role, Run, TrialResult, Verdict, Word
 from harness.output import write_file
 from harness.store import load_whole
+from harness.store.draft import write_run, write_sums
 from reports.__main__ import main as reports
 from tests.sample_run import HOSTILE, cpu_run, empty_run, gpu_run, one_trial_run
 

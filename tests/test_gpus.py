@@ -1,4 +1,4 @@
-"""harness.gpus and suites.device: which GPUs there are, by number and by UUID, and which of them was asked for."""
+"""harness.device.gpus and suites.device: which GPUs there are, by number and by UUID, and which was asked for."""
 
 # ruff: noqa: D102, N802 - the driver's own names and meanings
 from __future__ import annotations
@@ -9,13 +9,12 @@ import sys
 
 import pytest
 
-from harness import gpus
 from harness.answers import Unknown
-from harness.device import GpuStatus, Usability
-from harness.driver import DriverError
+from harness.device import GpuStatus, Usability, gpus
+from harness.device.driver import DriverError
+from harness.device.gpus import VISIBLE, Gpu, every_gpu
+from harness.device.nvml import Nvml, NvmlDevice
 from harness.errors import CommandError, Exit
-from harness.gpus import VISIBLE, Gpu, every_gpu
-from harness.nvml import Nvml, NvmlDevice
 from harness.worker import WorkerSpec
 from suites import device
 from suites.device import device_of
@@ -53,7 +52,7 @@ def test_the_driver_names_gpus_as_torch_counts_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By their places among those that CUDA shows, never NVML's; a driver that refuses is code 6 and one line."""
-    monkeypatch.setattr("harness.driver._library", FakeCuda)
+    monkeypatch.setattr("harness.device.driver._library", FakeCuda)
     assert gpus.main() == 0
     assert capsys.readouterr().out == f'[["NVIDIA A100", "{ZERO}"], ["NVIDIA H200", "{BARE}"]]\n'
     monkeypatch.setattr(FakeCuda, "cuInit", lambda *_: 100)
@@ -83,9 +82,9 @@ def test_gpus_are_named_by_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch,
         asked.extend(command[1:])
         return run([sys.executable, "-c", program], **kwargs)  # type: ignore[call-overload]
 
-    monkeypatch.setattr("harness.gpus.subprocess.run", instead)
+    monkeypatch.setattr("harness.device.gpus.subprocess.run", instead)
     assert gpus.uuid_of("cuda:1") == found
-    assert asked == ["-m", "harness.gpus"]
+    assert asked == ["-m", "harness.device.gpus"]
 
 
 BOARD = FakeGpu(mig_mode=1, uuid="GPU-aaaaaaaa-0000-0000-0000-000000000000")

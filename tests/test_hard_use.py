@@ -19,13 +19,13 @@ import torch
 
 from harness.answers import Unknown
 from harness.bench import Bench
-from harness.draft import JOURNAL, Draft
+from harness.device.held_gpu import HeldGpu
+from harness.device.nvml import Nvml
 from harness.errors import CommandError, Exit
-from harness.held_gpu import HeldGpu
 from harness.model import Cache, Measurement, Problem, Word
-from harness.nvml import Nvml
 from harness.problems import OperandSets
 from harness.store import Store, load, verify
+from harness.store.draft import JOURNAL, Draft
 from harness.workbench import Workbench
 from tests import planted_kernels, planted_loss
 from tests.built import library

@@ -1,4 +1,4 @@
-"""harness.held_gpu: what a bench locks is let go on every way out, and after kill -9 by the next start."""
+"""harness.device.held_gpu: what a bench locks is let go on every way out, and after kill -9 by the next start."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from harness.answers import Unknown
-from harness.clock_lock import note_path
+from harness.device.clock_lock import note_path
+from harness.device.held_gpu import HeldGpu
+from harness.device.turn import lock_of
 from harness.errors import CommandError, Exit
-from harness.held_gpu import HeldGpu
-from harness.turn import lock_of
 from tests.fake_nvml import FakeGpu, FakeNvml
 from tests.test_bench import on_gpu, options, warned
 
@@ -57,8 +57,8 @@ def test_an_instance_says_whose_clocks_and_power_these_are() -> None:
 def test_a_clock_that_stays_locked_stands_in_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its reader must know what the GPU was measured at."""
     said = "the SM clock of GPU x is still locked"
-    monkeypatch.setattr("harness.held_gpu.undo_killed", lambda own, _: said if own == BARE else None)
-    monkeypatch.setattr("harness.held_gpu.take_turn", lambda *_: lock_of("unused"))
+    monkeypatch.setattr("harness.device.held_gpu.undo_killed", lambda own, _: said if own == BARE else None)
+    monkeypatch.setattr("harness.device.held_gpu.take_turn", lambda *_: lock_of("unused"))
     held = HeldGpu(options(device="cuda:0", uuid=f"GPU-{BARE}"), print, print)
     held.take_turn()
     assert next(held.warnings([])) == "The SM clock of GPU x is still locked."

@@ -16,7 +16,6 @@ import pytest
 
 from harness.compare import compare
 from harness.comparison.records import Change
-from harness.draft import write_run
 from harness.errors import Exit
 from harness.history.devices import Device, device, read_history
 from harness.history.digests import Cases, PastRun, read
@@ -24,6 +23,7 @@ from harness.history.standing import Standing, standings, step
 from harness.model import Case, Digest, Measurement, Run, TrialResult, Verdict, Word
 from harness.stats import log_t_interval, trial_medians_ns
 from harness.store import Store, load
+from harness.store.draft import write_run
 from tests.many_runs import Digests, around, case, many_cases, night_run, write
 from tests.sample_run import cuda_build, gpu_run
 from tests.sample_selfcheck import selfcheck_run

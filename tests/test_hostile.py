@@ -20,8 +20,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from harness.__main__ import main as harness
-from harness.draft import Draft
 from harness.store import load, verify
+from harness.store.draft import Draft
 from reports.__main__ import main as reports
 from reports.render import write_run_page
 from tests.browsing import opened, wait_until

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from harness import driver
 from harness.capture import capture
+from harness.device import driver
 from harness.kernel_names import demangled, short_name
 from harness.launched import launched
 from harness.model import Cache, DeviceKernel, Launch

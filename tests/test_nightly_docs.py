@@ -12,11 +12,11 @@ import pynvml
 import pytest
 
 from harness.__main__ import main as harness
+from harness.device.turn import take_turn
 from harness.errors import CommandError
 from harness.nightly.__main__ import _parser
 from harness.nightly.machine import checks
 from harness.store import Store
-from harness.turn import take_turn
 from kernels import toolchain
 from reports.__main__ import main as reports
 from tests.fake_nvml import FakeGpu, FakeNvml

@@ -14,9 +14,9 @@ import pytest
 
 from harness.children import Ended
 from harness.device import TorchBuild, gpu_status
+from harness.device.turn import lock_of
 from harness.nightly.machine import ASK_TORCH, Check, Machine, checks
 from harness.store import Store
-from harness.turn import lock_of
 from tests.fake_nvml import FakeGpu, FakeNvml
 from tests.played_nights import Host
 

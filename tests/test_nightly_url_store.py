@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.url_store import UrlStore
+from harness.store.url_store import UrlStore
 from tests.played_nights import Nights
 from tests.s3_server import KEY, S3, SECRET, TOKEN, Proxy, on_machine, s3, s3_server, way
 from tests.ten_nights import Played

@@ -1,4 +1,4 @@
-"""harness.nvml against a fake driver: what it reads, and every way in which a driver says no."""
+"""harness.device.nvml against a fake driver: what it reads, and every way in which a driver says no."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 import pynvml
 import pytest
 
-from harness import nvml_names
 from harness.answers import NotPermitted, Unknown
+from harness.device import nvml_names
+from harness.device.nvml import Nvml, NvmlDevice, NvmlUnavailable
+from harness.device.nvml_names import CLOCK_EVENT_REASONS
 from harness.model import DeviceState
-from harness.nvml import Nvml, NvmlDevice, NvmlUnavailable
-from harness.nvml_names import CLOCK_EVENT_REASONS
 from tests.fake_nvml import LIMIT_FIELDS, FakeGpu, FakeNvml
 
 

@@ -1,4 +1,4 @@
-"""harness.open_store: a store by its name, and URLs that are refused before anything is recorded or said."""
+"""harness.store.open_store: a store by its name, and URLs that are refused before anything is recorded or said."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from harness.__main__ import main
 from harness.errors import CommandError, Exit
-from harness.open_store import open_store
 from harness.store import Store
-from harness.url_store import UrlStore
+from harness.store.open_store import open_store
+from harness.store.url_store import UrlStore
 from tests.s3_server import published
 
 SECRET = "planted-secret"  # noqa: S105 - what must not be seen again

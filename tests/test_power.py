@@ -14,10 +14,10 @@ from harness.__main__ import main
 from harness.commands.power import rows
 from harness.comparison.power import LONG_NS, Null, Planted, Power, _Drawing, _sources, power
 from harness.comparison.records import Change
-from harness.draft import write_run
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Measurement, Problem, Role, Run, TrialResult, Verdict, Word
 from harness.store import Store
+from harness.store.draft import write_run
 from tests.sample_run import gpu_run
 
 PLAIN = gpu_run(shapes=((64, 64),), kernels={}, trials=1, samples=2)

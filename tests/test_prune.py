@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import main
-from harness.draft import Draft
 from harness.errors import Exit
 from harness.store import GONE, Store
+from harness.store.draft import Draft
 from tests.s3_server import RUN, published
 
 TODAY = datetime.now(UTC)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.store import Store, load_whole
-from harness.url_store import UrlStore
+from harness.store.url_store import UrlStore
 from tests.publish_many import run_of
 from tests.s3_server import S3, s3, s3_server
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness.compare import compare
-from harness.draft import write_run
 from harness.export import pytest_benchmark
 from harness.model import DeviceKernel, Energy, Run, TrialResult
 from harness.stats import summarize
 from harness.store import load
+from harness.store.draft import write_run
 from tests.planted_runs import case, measured, run
 
 TAKEN = Energy(seconds=1.6, launches=160_000, millijoules=960_000.0, source="counter", idle_mw=None)

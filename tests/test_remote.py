@@ -1,4 +1,4 @@
-"""harness.remote: a way that breaks off, is slow or forbidden costs one line, and nothing of what was kept."""
+"""harness.store.remote: a way that breaks off, is slow or forbidden costs one line, and nothing of what was kept."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 import requests
 
-from harness import remote
 from harness.__main__ import main
 from harness.errors import CommandError, Exit
-from harness.run_archive import pack, tar_of
-from harness.store import verify
-from harness.url_store import UrlStore
+from harness.store import remote, verify
+from harness.store.run_archive import pack, tar_of
+from harness.store.url_store import UrlStore
 from tests.s3_server import KEY, S3, SECRET, TOKEN, Proxy, forget_connections, published, s3, s3_server, way
 
 __all__ = ["s3", "s3_server", "way"]
@@ -232,7 +231,7 @@ def test_a_missing_package_is_named() -> None:
 
 def test_a_folder_needs_none_of_it(tmp_path: Path) -> None:
     """Nothing that reaches a URL is imported for a store that is a folder."""
-    program = LAZY.replace("{*'?'}", "{'fsspec', 's3fs', 'aiobotocore', 'harness.url_store'}")
+    program = LAZY.replace("{*'?'}", "{'fsspec', 's3fs', 'aiobotocore', 'harness.store.url_store'}")
     done = python(program, "runs", "--store", str(tmp_path))
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 

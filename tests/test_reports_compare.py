@@ -15,9 +15,9 @@ import pytest
 
 from harness.compare import Change, compare
 from harness.comparison.boards import allowance
-from harness.draft import write_run
 from harness.errors import Exit
 from harness.model import Run
+from harness.store.draft import write_run
 from reports import packages
 from reports.__main__ import main
 from reports.comparison.markdown import comparison_markdown

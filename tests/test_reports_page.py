@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.draft import Draft, write_run
 from harness.errors import CommandError, Exit
+from harness.store.draft import Draft, write_run
 from reports import packages
 from reports.__main__ import main
 from reports.render import render_run

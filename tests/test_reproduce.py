@@ -26,7 +26,6 @@ from harness.children import Ended, ask, show
 from harness.compare import compare
 from harness.comparison.request import Compared
 from harness.device import GpuStatus, Usability, cpu_name
-from harness.draft import write_run, write_sums
 from harness.ending import interrupted_once
 from harness.environment import git_diff
 from harness.errors import CommandError, Exit
@@ -36,6 +35,7 @@ from harness.reproduce.request import request_of
 from harness.reproduce.session import AGAINST, reproduce
 from harness.reproduce.verdict import verdict
 from harness.store import Store, load
+from harness.store.draft import write_run, write_sums
 from harness.suites_command import HERE
 from tests.built import shared_cache
 from tests.sample_run import HOSTILE, cpu_run, cuda_build, gpu_run

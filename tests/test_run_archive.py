@@ -1,4 +1,4 @@
-"""harness.run_archive: a run comes back as it was, and what somebody else has packed goes nowhere else."""
+"""harness.store.run_archive: a run comes back as it was, and what somebody else has packed goes nowhere else."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import run_archive
-from harness.run_archive import pack, tar_of, unpack, unpack_head
+from harness.store import run_archive
+from harness.store.run_archive import pack, tar_of, unpack, unpack_head
 
 FILES = {
     "SHA256SUMS": f"{hashlib.sha256(b'{}').hexdigest()}  run.json\n".encode(),

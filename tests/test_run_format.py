@@ -18,7 +18,7 @@ from examples import run_format
 from harness.environment import ENVIRONMENT_KEYS
 from harness.model import SCHEMA_VERSION, Run
 from harness.store import load
-from harness.tables import SAMPLE_TYPES
+from harness.store.tables import SAMPLE_TYPES
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = run_format.DOCUMENT.read_text(encoding="utf-8")

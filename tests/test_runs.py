@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import main
-from harness.draft import write_run
 from harness.errors import Exit
 from harness.store import Store
+from harness.store.draft import write_run
 from tests.many_runs import write
 from tests.s3_server import RUN
 

@@ -1,13 +1,13 @@
-"""harness.sm_clock: the SM clock by the device's counters, and what stands in for it where they cannot be read."""
+"""harness.device.sm_clock: the SM clock by the device's counters, and what stands in for it without them."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from harness import sm_clock
-from harness.driver import DriverError
-from harness.sm_clock import NoClock, SmClock, open_clock
+from harness.device import sm_clock
+from harness.device.driver import DriverError
+from harness.device.sm_clock import NoClock, SmClock, open_clock
 
 
 def test_a_driver_that_refuses_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

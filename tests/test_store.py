@@ -1,4 +1,4 @@
-"""harness.store, harness.draft and `python -m harness`: runs are found, come back whole, and damage is noticed."""
+"""harness.store, harness.store.draft and `python -m harness`: runs are found, come back whole; damage is noticed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.draft import Draft, write_run
 from harness.errors import CommandError, Exit
 from harness.model import DeviceState, Environment, Run, Verdict, Word
-from harness.open_store import open_store
-from harness.refs import check_ref_name
-from harness.run_id import new_run_id
 from harness.store import SELECTORS, Store, load, load_whole, verify
-from harness.store_folder import make_store
-from harness.sums import write_sums
+from harness.store.draft import Draft, write_run
+from harness.store.open_store import open_store
+from harness.store.refs import check_ref_name
+from harness.store.run_id import new_run_id
+from harness.store.store_folder import make_store
+from harness.store.sums import write_sums
 from tests.sample_run import empty_run, gpu_run
 
 ROOT = Path(__file__).parents[1]
@@ -220,7 +220,7 @@ def test_a_draft_that_cannot_be_made(tmp_path: Path) -> None:
 
 def test_of_two_drafts_of_one_id_one_is_refused(tmp_path: Path) -> None:
     """While the first is measured, after it was killed, and once it is a run: its measurements stay as they are."""
-    from harness.draft import JOURNAL
+    from harness.store.draft import JOURNAL
 
     run = gpu_run(shapes=((64, 64),), trials=1, samples=2)
     header = replace(run, id=IDS[0], measurements=())

@@ -16,11 +16,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.draft import write_run
 from harness.ending import ENDING
 from harness.errors import CommandError, Exit
 from harness.model import Cache, Case, Check, Measurement, Problem, Role, TrialResult, Verdict, Word
 from harness.store import Store, load, verify
+from harness.store.draft import write_run
 from kernels import registry
 from suites import conftest
 from suites.options import Selection, select

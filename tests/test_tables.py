@@ -1,4 +1,4 @@
-"""harness.tables: samples and readings become tables, and come back as they were, also from a run of before a column.
+"""harness.store.tables: samples and readings become tables, and come back as they were, also of an older run.
 
 Every table goes through its file: what Parquet makes of gaps and categories is half of it.
 """
@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from harness.model import Cache, Case, DeviceState, Measurement, Problem, Role, TrialResult, Verdict, Word
-from harness.tables import SAMPLES, STATES, TABLES, tables, with_tables, without_tables
+from harness.store.tables import SAMPLES, STATES, TABLES, tables, with_tables, without_tables
 
 PASSED = Verdict(word=Word.PASSED)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.device.nvml import Nvml, NvmlDevice
 from harness.model import Cache, Case, DeviceState, Measurement, Problem, Role, TrialResult, Verdict, Word
-from harness.nvml import Nvml, NvmlDevice
 from harness.stats import summarize
 from harness.throttling import (
     reference_clock_mhz,

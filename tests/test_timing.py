@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from harness import timing
+from harness.device.sm_clock import NoClock
 from harness.model import Cache
-from harness.sm_clock import NoClock
 from harness.timing import (
     Crew,
     NotMeasurable,

@@ -1,4 +1,4 @@
-"""harness.turn: one bench at a time on a GPU, and who else is at work on it."""
+"""harness.device.turn: one bench at a time on a GPU, and who else is at work on it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import filelock
 import pytest
 
-from harness import turn
 from harness.answers import Unknown
 from harness.bench import Bench
+from harness.device import turn
+from harness.device.held_gpu import HeldGpu
 from harness.errors import CommandError, Exit
-from harness.held_gpu import HeldGpu
 from harness.store import Store
 from tests import planted_kernels
 from tests.test_bench import options
@@ -25,7 +25,7 @@ GPU = "8f1c7a52-0b3d-4e6f-9a1b-2c3d4e5f6071"
 HOLDER = """
 import sys, time
 from pathlib import Path
-from harness.turn import take_turn
+from harness.device.turn import take_turn
 lock = take_turn(sys.argv[1], print, folder=Path(sys.argv[2]))
 print("holds", flush=True)
 time.sleep(60)
@@ -92,8 +92,8 @@ def test_a_lock_that_cannot_be_had_is_unknown(tmp_path: Path) -> None:
 
 def test_a_bench_holds_its_gpu_until_its_workers_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taken before they start; a run on which nobody can tell says so."""
-    monkeypatch.setattr("harness.held_gpu.uuid_of", lambda device: f"{device}-{GPU}")
-    monkeypatch.setattr("harness.held_gpu.take_turn", lambda gpu, say: turn.take_turn(gpu, say, folder=tmp_path))
+    monkeypatch.setattr("harness.device.held_gpu.uuid_of", lambda device: f"{device}-{GPU}")
+    monkeypatch.setattr("harness.device.held_gpu.take_turn", lambda gpu, say: turn.take_turn(gpu, say, folder=tmp_path))
     bench = Bench(registry=planted_kernels, store=Store(tmp_path), options=options(device="cuda:0"))
     bench._log_folder = tmp_path / "logs"
     bench._gpu = HeldGpu(bench.options, print, print)

@@ -1,4 +1,4 @@
-"""harness.url_store against a real S3 server: runs come back whole, from any machine, by every command."""
+"""harness.store.url_store against a real S3 server: runs come back whole, from any machine, by every command."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from harness.__main__ import main
 from harness.errors import CommandError, Exit
-from harness.run_archive import pack, tar_of
 from harness.store import Store, load, verify
-from harness.url_store import HEADS, SENT, UrlStore
+from harness.store.run_archive import pack, tar_of
+from harness.store.url_store import HEADS, SENT, UrlStore
 from reports.__main__ import main as reports
 from tests.s3_server import S3, on_machine, published, s3, s3_server
 

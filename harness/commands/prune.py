@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from harness.errors import CommandError, Exit
-from harness.run_id import started_of
 from harness.store import Store
+from harness.store.run_id import started_of
 from harness.words import LONGEST_LINE, visible
 
 HELP = "show or delete old runs"

@@ -34,7 +34,7 @@ from harness.model import (
     Verdict,
     Word,
 )
-from harness.tables import without_tables
+from harness.store.tables import without_tables
 from harness.timing import not_benched
 
 Floats = npt.NDArray[np.float64]

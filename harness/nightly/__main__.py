@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _nightly(arguments: Sequence[str] | None) -> int:
     from harness.nightly.night import REF, Wish  # only now, where a package may be missing
     from harness.nightly.session import nightly
-    from harness.open_store import open_store
+    from harness.store.open_store import open_store
 
     options, others = _parser().parse_known_args(arguments)
     for name, value in (("--ref", options.ref), ("--path-file", options.path_file)):

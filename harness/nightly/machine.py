@@ -14,14 +14,14 @@ from pathlib import Path
 from harness.answers import Unknown
 from harness.children import Ended, ask
 from harness.device import GpuStatus, Usability, gpu_status, installed_torch
+from harness.device.gpus import Gpu, every_gpu
+from harness.device.nvml import Nvml, NvmlDevice, NvmlUnavailable
+from harness.device.turn import BUSY_PERCENT, BUSY_READINGS, LOCKS, take_turn
 from harness.errors import CommandError
-from harness.gpus import Gpu, every_gpu
 from harness.json_text import parsed
 from harness.model import Environment
-from harness.nvml import Nvml, NvmlDevice, NvmlUnavailable
 from harness.pool import ROOT
 from harness.store import Store
-from harness.turn import BUSY_PERCENT, BUSY_READINGS, LOCKS, take_turn
 
 FREE_BYTES = 2**30
 """Wanted in every folder that is written to; a run takes some tens of MB, what is built for it as much."""

@@ -12,11 +12,11 @@ from harness.answers import Unknown, table
 from harness.children import ask
 from harness.comparison.attribution import obstacles
 from harness.device import Usability, cpu_name, gpu_status, installed_torch
+from harness.device.gpus import VISIBLE, every_gpu
+from harness.device.nvml import Nvml
 from harness.environment import ENVIRONMENT_KEYS, Group
 from harness.errors import Exit
-from harness.gpus import VISIBLE, every_gpu
 from harness.model import Environment, Run
-from harness.nvml import Nvml
 from harness.pool import ROOT
 from harness.reproduce import cannot
 

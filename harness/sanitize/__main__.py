@@ -13,9 +13,9 @@ from harness.command_line import Parser
 from harness.ending import ended, say_error
 from harness.errors import KERNELS_HINT, CommandError, Exit, unknown
 from harness.model import Kernel
-from harness.open_store import open_store
 from harness.registry import opened
 from harness.sanitize import tool as sanitizer
+from harness.store.open_store import open_store
 from harness.tool import DEVICE, need_gpu
 
 

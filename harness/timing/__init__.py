@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from harness.device.sm_clock import NoClock, SmClock
 from harness.model import Cache, DeviceKernel, Energy, Launch, Role
-from harness.sm_clock import NoClock, SmClock
 
 HEADLINE = "graph"
 """The timer whose figures stand first, where the device has it."""

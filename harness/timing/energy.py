@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.answers import Unknown
+from harness.device.sm_clock import open_clock
 from harness.model import Cache, Energy, Launch, Role
-from harness.sm_clock import open_clock
 from harness.timing import Crew, NotMeasurable, Purpose, Sample, Timer, Timing, collector_off, with_clocks
 from harness.timing.graph import REPLAY_NS, Replay, replay_lasting
 from harness.timing.meter import (

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from harness.device import last_level_cache_bytes
+from harness.device.sm_clock import NO_CLOCK, NoClock, SmClock, open_clock
 from harness.model import Cache, Launch
 from harness.problems import COLD_FACTOR
-from harness.sm_clock import NO_CLOCK, NoClock, SmClock, open_clock
 from harness.timing import (
     LEAST_SINGLES,
     MAX_SAMPLES,

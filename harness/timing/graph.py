@@ -13,9 +13,9 @@ import statistics
 from collections.abc import Sequence
 
 from harness.capture import capture, kernel_nodes
+from harness.device.sm_clock import NO_CLOCK, NoClock, SmClock, open_clock
 from harness.launched import launched
 from harness.model import Cache, Launch
-from harness.sm_clock import NO_CLOCK, NoClock, SmClock, open_clock
 from harness.timing import (
     MAX_SAMPLES,
     NotMeasurable,

@@ -11,7 +11,7 @@ from functools import cache
 
 from harness.answers import Unknown
 from harness.device import torch_facts
-from harness.nvml import Nvml, NvmlDevice
+from harness.device.nvml import Nvml, NvmlDevice
 from harness.timing import NotMeasurable
 
 WINDOW_S = 1.5

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.comparison import request
 from harness.store import Store
-from harness.store_folder import derived
+from harness.store.store_folder import derived
 from harness.words import coded
 from reports.comparison.markdown import comparison_markdown
 from reports.comparison.page import file_name, render_comparison

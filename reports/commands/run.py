@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.errors import Exit
 from harness.store import SELECTORS, Store, verify
-from harness.store_folder import derived
+from harness.store.store_folder import derived
 from harness.words import coded
 from reports.packages import require_page_packages
 

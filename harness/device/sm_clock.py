@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from harness.driver import DriverError, driver_call
+from harness.device.driver import DriverError, driver_call
 
 ENTRY = b"read_clocks"
 

@@ -11,8 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from harness.answers import Fact, Unknown, ask, first, mapped, split, table
-from harness.model import DeviceState, Environment
-from harness.nvml_names import (
+from harness.device.nvml_names import (
     COMPUTE_MODES,
     LIMIT_FIELDS,
     LIMIT_POLICIES,
@@ -22,6 +21,7 @@ from harness.nvml_names import (
     reason_names,
     text,
 )
+from harness.model import DeviceState, Environment
 
 
 class NvmlDevice:

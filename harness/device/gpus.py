@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.answers import Unknown
-from harness.driver import DriverError, driver_call
+from harness.device.driver import DriverError, driver_call
+from harness.device.nvml import Nvml, NvmlDevice
 from harness.errors import Exit, first_line
-from harness.nvml import Nvml, NvmlDevice
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 """Environment variable that says which GPUs CUDA shows a process, by number or UUID, with commas."""
@@ -56,7 +56,7 @@ def bare(uuid: str) -> str:
 
 def numbered_gpus() -> tuple[Gpu, ...] | Unknown:
     """Those that CUDA shows this process, by the number that torch knows them by; makes no context on any."""
-    command, root = [sys.executable, "-m", __name__], Path(__file__).resolve().parents[1]
+    command, root = [sys.executable, "-m", __name__], Path(__file__).resolve().parents[2]
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=PROBE_S)
     except subprocess.TimeoutExpired:

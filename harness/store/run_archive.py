@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from harness.errors import CommandError, Exit
-from harness.sums import SUMS
+from harness.store.sums import SUMS
 
 FIRST = (SUMS, "run.json")
 """Files that stand first: they alone can be read without the others."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import filelock
 
 from harness.answers import Fact, Unknown
-from harness.clock_lock import OPTION, ClockLock, check, undo_killed
+from harness.device.clock_lock import OPTION, ClockLock, check, undo_killed
+from harness.device.gpus import bare, uuid_of
+from harness.device.nvml import Nvml, NvmlDevice
+from harness.device.turn import take_turn, use_by_others
 from harness.environment import NOT_LOCKED
 from harness.errors import CommandError, Exit
-from harness.gpus import bare, uuid_of
 from harness.model import DeviceState, Options
-from harness.nvml import Nvml, NvmlDevice
-from harness.turn import take_turn, use_by_others
 
 ON_CPU = Unknown(reason="the run is on a CPU")
 

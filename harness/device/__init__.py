@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.answers import Fact, Unknown, table
-from harness.nvml import Nvml, NvmlUnavailable
+from harness.device.nvml import Nvml, NvmlUnavailable
 
 TORCH_INSTALL_PAGE = "https://pytorch.org/get-started/locally/"
 """Where each CUDA build of torch is found."""

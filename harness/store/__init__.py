@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.draft import Draft
 from harness.errors import CommandError, Exit, first_line
 from harness.model import SCHEMA_VERSION, RecordError, Run
-from harness.refs import REF_NAME, check_ref_name, meaning
-from harness.run_files import read_json, read_table
-from harness.store_folder import make_store, try_to_write, unwritable
-from harness.sums import SUMS, listed_sums, sum_of
-from harness.tables import TABLES, with_tables
+from harness.store.draft import Draft
+from harness.store.refs import REF_NAME, check_ref_name, meaning
+from harness.store.run_files import read_json, read_table
+from harness.store.store_folder import make_store, try_to_write, unwritable
+from harness.store.sums import SUMS, listed_sums, sum_of
+from harness.store.tables import TABLES, with_tables
 
 GONE = ".pruned-"
 """How the folder of a run begins while it is deleted."""

@@ -2,8 +2,9 @@
 
 NVML keeps a clock locked when the process that locked it has ended, for every user. So a note is on disk before it is
 locked and goes when it is unlocked; whoever starts a bench next undoes what a killed one left. The notes lie beside the
-locks of `harness.turn`: a bench that lives holds its GPU's lock, so a note of a GPU whose lock is free is a dead one's.
-NVML does not say what was locked before: a lock that `nvidia-smi -lgc` set is gone, too, when a bench unlocks.
+locks of `harness.device.turn`: a bench that lives holds its GPU's lock, so a note of a GPU whose lock is free is that
+of a dead one. NVML does not say what was locked before: a lock that `nvidia-smi -lgc` set is gone, too, when a bench
+unlocks.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from pathlib import Path
 import psutil
 
 from harness.answers import NotPermitted, Unknown
+from harness.device.nvml import Nvml, NvmlDevice
+from harness.device.turn import LOCKS, lock_of
 from harness.errors import CommandError, Exit
 from harness.json_text import parsed
 from harness.model import Record
-from harness.nvml import Nvml, NvmlDevice
-from harness.turn import LOCKS, lock_of
 from harness.words import visible
 
 OPTION = "--lock-clocks"

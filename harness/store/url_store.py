@@ -20,11 +20,11 @@ import filelock
 import platformdirs
 
 from harness.errors import CommandError, Exit
-from harness.refs import REF_NAME, meaning
-from harness.remote import Remote
-from harness.run_archive import damaged, pack, tar_of, unpack, unpack_head
 from harness.store import AT_ONCE, Store, is_run, load, read_run, verify
-from harness.store_folder import DEFAULT_ROOT, MIRROR_OF, make_store, why
+from harness.store.refs import REF_NAME, meaning
+from harness.store.remote import Remote
+from harness.store.run_archive import damaged, pack, tar_of, unpack, unpack_head
+from harness.store.store_folder import DEFAULT_ROOT, MIRROR_OF, make_store, why
 
 ENDING = ".tar.gz"
 RUN_ID = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}"

@@ -1,4 +1,4 @@
-"""NVML, and the GPUs that it lists: what it says of each is in `harness.nvml_device`.
+"""NVML, and the GPUs that it lists: what it says of each is in `harness.device.nvml_device`.
 
 Nothing here raises for what a driver refuses, lacks or loses: the answer is then an `Unknown` with the reason.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.answers import Unknown, ask
-from harness.nvml_device import NvmlDevice, cuda_driver_version, driver_version
+from harness.device.nvml_device import NvmlDevice, cuda_driver_version, driver_version
 
 
 @dataclass(frozen=True, kw_only=True)

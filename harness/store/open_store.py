@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness.errors import CommandError, Exit
 from harness.store import Store
-from harness.store_folder import DEFAULT_ROOT
+from harness.store.store_folder import DEFAULT_ROOT
 
 NAME_BEFORE_AT = ("abfs", "abfss", "ssh", "sftp")
 """Schemes in which what stands before an @ is a container or a user, and no secret."""
@@ -29,7 +29,7 @@ def open_store(option: str | None) -> Store:
     scheme = _checked(where, "--store" if option else "SGEMV_STORE")
     if scheme in ("file", "local"):
         return Store(Path(unquote(urlsplit(where).path)))
-    from harness.url_store import UrlStore
+    from harness.store.url_store import UrlStore
 
     return UrlStore(where.rstrip("/"))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import filelock
 
 from harness.answers import Unknown
+from harness.device.nvml import NvmlDevice
 from harness.errors import CommandError, Exit
-from harness.nvml import NvmlDevice
 
 LOCKS = Path("/tmp")  # noqa: S108 - TMPDIR differs between users, and all that share a GPU must meet
 """Folder of the locks, one a GPU: a lock of the store would not be seen by a bench into another store."""

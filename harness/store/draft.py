@@ -22,9 +22,9 @@ from harness.errors import CommandError, Exit, first_line
 from harness.json_text import parsed
 from harness.model import SCHEMA_VERSION, Measurement, Run
 from harness.selfcheck import selfcheck
-from harness.store_folder import make_store, unwritable, why
-from harness.sums import write_sums
-from harness.tables import IN_TABLES, tables, without_tables
+from harness.store.store_folder import make_store, unwritable, why
+from harness.store.sums import write_sums
+from harness.store.tables import IN_TABLES, tables, without_tables
 
 PREFIX = ".draft-"
 HEADER = "header.json"
