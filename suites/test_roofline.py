@@ -6,10 +6,10 @@ The full product of 9 weights, 10 numbers of tokens and 4 dtypes by 2 kernels an
 half an hour. What is left out:
 
 * float16 has every T on every weight. bfloat16 has every T on the square and on 11008×4096, else T = 1, 8, 64, 512 (on
-  the 8B weights without 64). float32 has that too, but on the 8B weights T = 1, 512 alone. tf32 has every T on the
-  square, else T = 1, 512.
-* `F.linear` launches what `torch.matmul` does: it is held against it on the square in every dtype and at every T, and
-  in float16 on 11008×4096 at every T and elsewhere at T = 1, 8, 64, 512.
+  the 8B weights without 64). float32 has that too, but on the 7B weights without 64, and on the 8B weights T = 1, 512
+  alone. tf32 has every T on the square, else T = 1, 512.
+* `F.linear` launches what `torch.matmul` does: it is held against it in float16 on the square and on 11008×4096 at
+  every T, and elsewhere, and in the other dtypes on the square, at T = 1, 8, 64, 512.
 * `sync` has float16 alone: `torch.matmul` at every T on the square and on 11008×4096, else at T = 1, 512; `F.linear` on
   the square; `hgemv` at T = 1.
 * `bgemv` has T = 2, 4 on the square and on 11008×4096 alone; `gemv_w8` has T = 2, 4, 8 on the 7B weights alone, and
@@ -17,9 +17,11 @@ half an hour. What is left out:
   and float16.
 * Operands are cold, as a layer's weights are; hot is the reference's own case alone (`sync-50`).
 
-What that takes on an H200, by arithmetic. A case and trial: 0.02 s of samples and 0.07 s beside; the operands and the
-gate of another problem: 0.2 s a trial. So 256 problems and 569 cases in 3 trials: 307 s. Energy, at 2.5 s a case and
-trial, has 13 problems and 14 cases in 2 trials: 75 s. Workers, ceilings of gigabytes and page: 40 s. In all 7 minutes.
+What that takes on an H200, by arithmetic. A case and trial: 0.02 s of samples and 0.11 s beside; the operands and the
+gate of another problem: 0.2 s a trial. So 253 problems and 548 cases in 3 trials: 366 s. Energy, at 2.5 s a case and
+trial, has 9 problems and 10 cases in 2 trials: 54 s. Workers, ceilings of gigabytes and page: 40 s. In all less than 8
+minutes. The run in `examples/roofline` took 531 s: it has 25 of them more, and a launch of milliseconds 20 times in a
+graph, which is there once a round now: the same 152 float32 cases and trials took 78 s then and take 52 s now.
 `--dtype`, `--kernel`, `--timer` and `-k` cut it down; `--shape MxKxT:DTYPE` measures other problems in the same ways.
 """
 

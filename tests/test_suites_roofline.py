@@ -112,7 +112,7 @@ def test_energy_ceilings_and_the_references_own_case(found: list[Case]) -> None:
 
 
 def test_it_is_over_in_eight_minutes(found: list[Case]) -> None:
-    """The docstring's count is that of the cases, and its arithmetic comes to less than 7 minutes and a half."""
+    """The docstring's count is that of the cases, and its arithmetic comes to less than 8 minutes."""
     assert roofline.__doc__ is not None
     arithmetic = roofline.__doc__.partition("by arithmetic")[2]
     numbers = [int(number) for number in re.findall(r"\b(\d+) (?:problems|cases)", arithmetic)]
@@ -120,9 +120,9 @@ def test_it_is_over_in_eight_minutes(found: list[Case]) -> None:
     energy = [case for case in found if case.timer == "energy"]
     problems = [len({case.problem for case in cases}) for cases in (others, energy)]
     assert numbers == [problems[0], len(others), problems[1], len(energy)]
-    measured_s = 3 * (problems[0] * 0.2 + len(others) * (roofline.SUITE.max_time_s + 0.07))
+    measured_s = 3 * (problems[0] * 0.2 + len(others) * (roofline.SUITE.max_time_s + 0.11))
     energy_s = 2 * (problems[1] * 0.2 + len(energy) * 2.5)
-    assert measured_s + energy_s + 40 < 450
+    assert measured_s + energy_s + 40 < 480
     assert f"{measured_s:.0f} s" in arithmetic
     assert f"{energy_s:.0f} s" in arithmetic
     assert roofline.SUITE.trials == 3

@@ -5,9 +5,6 @@
 GEMV_VARIANT(bgemv_lines_4x2, BFLOAT16, 8, 2, "tensor cores: 4 warps share 16 rows, 2 lines of each in flight") {
   sgemv::start_lines<sgemv::BFloat16, 4, 2>(args);
 }
-GEMV_VARIANT(bgemv_lines_4x4, BFLOAT16, 8, 2, "tensor cores: 4 warps share 16 rows, 4 lines of each in flight") {
-  sgemv::start_lines<sgemv::BFloat16, 4, 4>(args);
-}
 GEMV_VARIANT(bgemv_lines_8x2, BFLOAT16, 8, 2, "tensor cores: 8 warps share 16 rows, 2 lines of each in flight") {
   sgemv::start_lines<sgemv::BFloat16, 8, 2>(args);
 }

@@ -8,9 +8,6 @@ GEMV_VARIANT(bgemv_tiles_16x1x2, BFLOAT16, 8, 2, "tensor cores: a warp has 16 ro
 GEMV_VARIANT(bgemv_tiles_16x4x2, BFLOAT16, 8, 2, "tensor cores: 4 warps share 16 rows, 4 loads in flight") {
   sgemv::start_tiles<sgemv::BFloat16, 4, 2>(args);
 }
-GEMV_VARIANT(bgemv_tiles_16x4x4, BFLOAT16, 8, 2, "tensor cores: 4 warps share 16 rows, 8 loads in flight") {
-  sgemv::start_tiles<sgemv::BFloat16, 4, 4>(args);
-}
 GEMV_VARIANT(bgemv_tiles_16x8x2, BFLOAT16, 8, 2, "tensor cores: 8 warps share 16 rows, 4 loads in flight") {
   sgemv::start_tiles<sgemv::BFloat16, 8, 2>(args);
 }

@@ -5,9 +5,6 @@
 GEMV_VARIANT(gemv_w8_lines_4x2, INT8, 8, 1, "tensor cores: 4 warps share 16 rows, 2 lines of each in flight") {
   sgemv::start_lines<sgemv::Int8, 4, 2>(args);
 }
-GEMV_VARIANT(gemv_w8_lines_4x4, INT8, 8, 1, "tensor cores: 4 warps share 16 rows, 4 lines of each in flight") {
-  sgemv::start_lines<sgemv::Int8, 4, 4>(args);
-}
 GEMV_VARIANT(gemv_w8_lines_8x2, INT8, 8, 1, "tensor cores: 8 warps share 16 rows, 2 lines of each in flight") {
   sgemv::start_lines<sgemv::Int8, 8, 2>(args);
 }

@@ -8,9 +8,6 @@ GEMV_VARIANT(gemv_w8_tiles_16x1x2, INT8, 8, 1, "tensor cores: a warp has 16 rows
 GEMV_VARIANT(gemv_w8_tiles_16x4x2, INT8, 8, 1, "tensor cores: 4 warps share 16 rows, 4 loads in flight") {
   sgemv::start_tiles<sgemv::Int8, 4, 2>(args);
 }
-GEMV_VARIANT(gemv_w8_tiles_16x4x4, INT8, 8, 1, "tensor cores: 4 warps share 16 rows, 8 loads in flight") {
-  sgemv::start_tiles<sgemv::Int8, 4, 4>(args);
-}
 GEMV_VARIANT(gemv_w8_tiles_16x8x2, INT8, 8, 1, "tensor cores: 8 warps share 16 rows, 4 loads in flight") {
   sgemv::start_tiles<sgemv::Int8, 8, 2>(args);
 }

@@ -5,9 +5,6 @@
 GEMV_VARIANT(hgemv_lines_4x2, FLOAT16, 8, 2, "tensor cores: 4 warps share 16 rows, 2 lines of each in flight") {
   sgemv::start_lines<sgemv::Float16, 4, 2>(args);
 }
-GEMV_VARIANT(hgemv_lines_4x4, FLOAT16, 8, 2, "tensor cores: 4 warps share 16 rows, 4 lines of each in flight") {
-  sgemv::start_lines<sgemv::Float16, 4, 4>(args);
-}
 GEMV_VARIANT(hgemv_lines_8x2, FLOAT16, 8, 2, "tensor cores: 8 warps share 16 rows, 2 lines of each in flight") {
   sgemv::start_lines<sgemv::Float16, 8, 2>(args);
 }

@@ -8,9 +8,6 @@ GEMV_VARIANT(hgemv_tiles_16x1x2, FLOAT16, 8, 2, "tensor cores: a warp has 16 row
 GEMV_VARIANT(hgemv_tiles_16x4x2, FLOAT16, 8, 2, "tensor cores: 4 warps share 16 rows, 4 loads in flight") {
   sgemv::start_tiles<sgemv::Float16, 4, 2>(args);
 }
-GEMV_VARIANT(hgemv_tiles_16x4x4, FLOAT16, 8, 2, "tensor cores: 4 warps share 16 rows, 8 loads in flight") {
-  sgemv::start_tiles<sgemv::Float16, 4, 4>(args);
-}
 GEMV_VARIANT(hgemv_tiles_16x8x2, FLOAT16, 8, 2, "tensor cores: 8 warps share 16 rows, 4 loads in flight") {
   sgemv::start_tiles<sgemv::Float16, 8, 2>(args);
 }

@@ -109,13 +109,10 @@ __device__ __forceinline__ void write_tile(const TokenArgs& args, std::int64_t f
   }
 }
 
-// Threads a multiprocessor that registers must be left for: the more loads a thread has in flight, the fewer.
-constexpr int tile_threads(int loads, bool vectors) { return !vectors ? 512 : loads > 2 ? 768 : kResidentThreads; }
-
 // block 32 * warps, grid: 16 rows a block. Of each of its rows a lane has `loads` loads in flight, in a ring: what was
 // multiplied is loaded anew before the next is.
 template <class Item, int warps, int loads, bool vectors>
-__global__ void __launch_bounds__(32 * warps, tile_threads(loads, vectors) / (32 * warps))
+__global__ void __launch_bounds__(32 * warps, (vectors ? kResidentThreads : 512) / (32 * warps))
     gemv_tiles_kernel(const TokenArgs args) {
   using Share = TileShare<Item, vectors>;
   constexpr int columns = loads * Share::kColumns, step = warps * columns;

@@ -19,10 +19,12 @@ inline TokenChoice choose_for_tiles(const TokenArgs& args, std::int64_t vectors,
   if (vectors >= 128 && fit_at_once(512 * tiles, machine))
     return {"tiles_16x16x2", "rows that do not fill the GPU: 16 warps share 16"};
   if (vectors >= 64 && fit_at_once(256 * tiles, machine)) return {"tiles_16x8x2", "8 warps share 16 rows"};
-  if (int8 || vectors < 256) return {"tiles_16x4x2", "many rows: 4 warps share 16"};
-  if (tiles <= 6 * machine.multiprocessors)  // so many blocks with registers for 8 loads a multiprocessor runs at once
-    return {"tiles_16x4x4", "many rows, all at once: 4 warps share 16, with twice the loads"};
-  return {"tiles_16x8x2", "very many rows: 8 warps share 16"};
+  if (vectors < 256 || (int8 && tiles <= 12 * machine.multiprocessors))
+    return {"tiles_16x4x2", "many rows: 4 warps share 16"};
+  // A multiprocessor runs 6 of these blocks at once; where they take two turns, the second is half empty.
+  if (int8 || tiles <= 6 * machine.multiprocessors)
+    return {"lines_4x2", "many rows: 4 warps share 16, by whole cache lines"};
+  return {"lines_8x2", "very many rows: 8 warps share 16, by whole cache lines"};
 }
 
 // One token, a row: as many threads as run at once, and have four loads.
@@ -43,8 +45,10 @@ inline TokenChoice choose_for_two_rows(const TokenArgs& args, std::int64_t vecto
     return {"blocks_256", "one token, few long rows: 256 threads two"};
   if (vectors >= 2 * 128 && fit_at_once(128 * pairs, machine))
     return {"blocks_128", "one token, rows that do not fill the GPU: 128 threads two"};
-  if (vectors < 256) return {"groups_32", "one token: a warp two rows"};
-  if (!fit_at_once(16 * args.m, machine) && fit_at_once(8 * args.m, machine))
+  // A thread of groups_32 has 72 registers, so that fewer than elsewhere run at once.
+  if (vectors < 256 || (!fit_at_once(64 * pairs, machine) && fit_at_once(36 * pairs, machine)))
+    return {"groups_32", "one token: a warp two rows"};
+  if (!fit_at_once(64 * pairs, machine) && fit_at_once(8 * args.m, machine))
     return {"groups_32x4", "one token, rows that just fill the GPU: a warp four"};
   return {"blocks_64", "one token: 64 threads two rows"};
 }
