@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from harness.model import Word
-from harness.store.draft import sha256_of
+from harness.store.sums import sha256_of
 from tests.planted_runs import Command, case, judged, measured, publish, run, timed
 from tests.sample_run import HOSTILE
 

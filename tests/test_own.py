@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,7 +146,16 @@ def test_a_file_that_hangs_is_given_up(write: Callable[..., Path]) -> None:
     with pytest.raises(FileError, match=r"mine\.py: took more than 1\.5 s while it was loaded: pid \d+$") as caught:
         listing(path, patience_s=1.5)
     child = int(str(caught.value).split()[-1])
-    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    assert ends(child)
+
+
+def ends(pid: int) -> bool:
+    """Whether a killed process is over soon: it dies a moment after it was told to."""
+    for _ in range(100):
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def test_a_file_is_run_once_a_process(write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
