@@ -9,8 +9,13 @@ from pathlib import Path
 from harness.errors import CommandError, Exit, first_line
 
 
-def write_file(content: bytes, target: Path) -> Path:
+def write_file(content: bytes, target: Path, option: str = "--output") -> Path:
     """Write `content` into `target`, whose folder is made. A file is replaced in one step, a device is written to.
+
+    Args:
+        content: all of it.
+        target: the file.
+        option: that names another one.
 
     Returns:
         `target`.
@@ -26,7 +31,7 @@ def write_file(content: bytes, target: Path) -> Path:
             _replace(content, target)
     except (OSError, ValueError) as error:  # ValueError: no file can be called that
         why = (isinstance(error, OSError) and error.strerror) or first_line(error)
-        raise CommandError(f"{target}: {why}; name a writable file with --output", Exit.INFRASTRUCTURE) from error
+        raise CommandError(f"{target}: {why}; name a writable file with {option}", Exit.INFRASTRUCTURE) from error
     return target
 
 

@@ -61,6 +61,13 @@ def test_a_machine_without_a_gpu_never_takes_the_cpu(tmp_path: Path) -> None:
     assert "CUDA_VISIBLE_DEVICES hides every GPU; wanted one that torch can use, and --device cpu asks for" in summary
 
 
+def test_a_summary_that_cannot_be_written_is_said_first(tmp_path: Path) -> None:
+    """Not after a night's work."""
+    done = night("--summary", "/proc/nope/night.md", "--store", str(tmp_path))
+    line = "/proc/nope/night.md: No such file or directory; name a writable file with --summary\n"
+    assert (done.returncode, done.stdout, done.stderr) == (6, "", line)
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [

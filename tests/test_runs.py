@@ -21,12 +21,12 @@ def runs(root: Path, *words: str) -> int:
     return main(["runs", *words, "--store", str(root)])
 
 
-def night(root: Path, ago: timedelta) -> str:
+def night(root: Path, ago: timedelta, *, partial: bool = False) -> str:
     """A run of the ref nightly that started so long ago."""
     run_id = "20260101T000000Z-gpu-1-aaaaaa"
     started = (datetime.now(UTC) - ago).isoformat(timespec="seconds")
     (root / run_id).mkdir()
-    write_run(root / run_id, replace(RUN, id=run_id, started_utc=started))
+    write_run(root / run_id, replace(RUN, id=run_id, started_utc=started, partial=partial))
     Store(root).set_ref("nightly", run_id)
     return run_id
 
@@ -71,6 +71,15 @@ def test_silence_is_noticed(
     assert runs(tmp_path, "--stale-after", asked) == Exit.RUN
     started = at.read_text().split('"started_utc": "')[1].split('"')[0]
     assert capsys.readouterr() == ("", f"nightly: {run_id} {words.format(at=started)}\n")
+
+
+def test_a_night_that_was_cut_short_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says so: what was not measured was silent."""
+    run_id = night(tmp_path, timedelta(hours=2), partial=True)
+    assert runs(tmp_path, "--stale-after", "36h") == Exit.RUN
+    said = capsys.readouterr().err
+    assert said.startswith(f"nightly: {run_id} started 2.0 hours ago, at 20")
+    assert said.endswith(", and was cut short: wanted a whole one within 36h\n")
 
 
 def test_a_night_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,11 +149,19 @@ def test_of_two_publishers_of_one_id_one_wins(
 
 def test_a_ref_is_set_at_the_url(here: UrlStore, there: UrlStore) -> None:
     """By any machine; a ref of a run that could not be sent waits for it."""
-    there.set_ref("nightly", IDS[1])
-    assert there.refs() == {IDS[0]: ["baseline"], IDS[1]: ["nightly"]}
+    there.set_ref("baseline", IDS[1])
+    assert there.refs() == {IDS[1]: ["baseline"], IDS[2]: ["nightly"]}
     assert here.refs() == {IDS[0]: ["baseline"], IDS[2]: ["nightly"]}
-    there.send()
-    assert here.refs() == there.refs() == {IDS[0]: ["baseline"], IDS[1]: ["nightly"]}
+    assert there.send() == []
+    assert here.refs() == there.refs() == {IDS[1]: ["baseline"], IDS[2]: ["nightly"]}
+
+
+def test_a_ref_that_comes_late_does_not_go_back(here: UrlStore, there: UrlStore) -> None:
+    """A machine that was cut off sends its ref when another has set it to a newer run: it stays, and a line says so."""
+    there.set_ref("nightly", IDS[1])
+    assert there.send() == [f"ref nightly stays at {IDS[2]}, which is newer than {IDS[1]}"]
+    assert here.refs() == there.refs() == {IDS[0]: ["baseline"], IDS[2]: ["nightly"]}
+    assert there.send() == []
 
 
 def test_an_altered_object_is_found(
@@ -172,6 +180,17 @@ def test_an_altered_object_is_found(
     said = capsys.readouterr()
     assert said.err == f"{line}\n"
     assert said.out.splitlines() == [f"{s3.url}/{run_id}.tar.gz: whole" for run_id in (IDS[0], IDS[2])]
+
+
+def test_another_run_at_the_place_of_one_that_is_here_alone_is_found(
+    here: UrlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are looked at: the run that waits to be sent, and the object that has its name."""
+    other = on_machine(here.name, tmp_path / "other", monkeypatch)
+    other.check_writable()
+    published(other, IDS[0], samples=3)
+    with pytest.raises(CommandError, match=rf"/{IDS[0]}\.tar\.gz: damaged: it is not what was sent or fetched before"):
+        other.verify(IDS[0])
 
 
 def test_an_object_with_other_sums_too_is_found(here: UrlStore, tmp_path: Path, s3: S3) -> None:

@@ -1,7 +1,8 @@
 """List the runs of the store, newest first; or, with --stale-after, only say how old the newest night is.
 
 The age of a night is the time since it started, in UTC, by this machine's clock. `--stale-after 36h` leaves with 4 when
-the run that the ref `nightly` means is older, starts in the future, or is not there: silence is noticed too.
+the run that the ref `nightly` means is older, was cut short, starts in the future, or is not there: silence is noticed
+too. Of several machines that share a store the newest night counts.
 """
 
 from __future__ import annotations
@@ -141,6 +142,9 @@ def _check_age(store: Store, longest: timedelta, asked: str) -> int:
         raise CommandError(f"{REF}: {shown} {what}", Exit.RUN)
     if age > longest:
         what = f"started {_words(age)} ago, at {started}, and none since: wanted one within {asked}"
+        raise CommandError(f"{REF}: {shown} {what}", Exit.RUN)
+    if found.partial:
+        what = f"started {_words(age)} ago, at {started}, and was cut short: wanted a whole one within {asked}"
         raise CommandError(f"{REF}: {shown} {what}", Exit.RUN)
     sys.stdout.write(f"{REF}: {shown} started {_words(max(age, timedelta()))} ago, at {started}\n")
     return Exit.FINE

@@ -22,6 +22,10 @@ ENDS = {int(code): code for code in (Exit.USAGE, Exit.KERNEL, Exit.INFRASTRUCTUR
 ENDS |= {PYTEST_USAGE_ERROR: Exit.USAGE}
 """Of a bench, by its code; every other one is pytest's own, or of one that was killed."""
 
+SUMMARY = "--summary"
+BEGUN = "## SGEMV nightly: it began, and ended before it could say anything\n"
+"""The summary of a night that was killed."""
+
 INTERRUPTED = "interrupted; what was measured is kept, see nox -s runs"
 
 
@@ -40,6 +44,8 @@ def nightly(wish: Wish, machine: Machine | None = None, bench: Sequence[str] | N
     """
     night = Night(wish=wish, machine=machine or Machine(), bench=bench)
     diary, otherwise = night.diary, "no case is known to be slower"
+    if wish.summary.is_file() or not wish.summary.exists():  # that of the night before goes, and this can be written
+        write_file(BEGUN.encode(), wish.summary, SUMMARY)
     try:
         otherwise = _steps(night) or otherwise
     except CommandError as error:
@@ -47,7 +53,7 @@ def nightly(wish: Wish, machine: Machine | None = None, bench: Sequence[str] | N
     except KeyboardInterrupt:
         diary.fault("ended", INTERRUPTED, Exit.INTERRUPTED)
     diary.end(otherwise)
-    write_file(diary.markdown(night.markdown).encode("utf-8", "replace"), wish.summary)
+    write_file(diary.markdown(night.markdown).encode("utf-8", "replace"), wish.summary, SUMMARY)
     return diary.code
 
 
@@ -121,7 +127,8 @@ def _measured(night: Night) -> list[Path]:
     if ended.code:
         code = ENDS.get(ended.code, Exit.INFRASTRUCTURE)
         what = "found a kernel wrong or crashed" if code is Exit.KERNEL else "did not end well"
-        why = f"the bench {what} ({ended.how}): its own lines say more"
+        how = f"exit code {int(code)}" if ended.code in ENDS else ended.how
+        why = f"the bench {what} ({how}): its own lines say more"
         diary.fault("bench", INTERRUPTED if code is Exit.INTERRUPTED else why, code)
     elif not folders:
         diary.fault("bench", "no case was measured", Exit.USAGE)

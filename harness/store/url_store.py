@@ -24,6 +24,7 @@ from harness.store import AT_ONCE, Store, is_run, load, read_run, verify
 from harness.store.refs import REF_NAME, meaning
 from harness.store.remote import Remote
 from harness.store.run_archive import damaged, pack, tar_of, unpack, unpack_head
+from harness.store.run_id import started_of
 from harness.store.store_folder import DEFAULT_ROOT, MIRROR_OF, make_store, why
 
 ENDING = ".tar.gz"
@@ -94,7 +95,7 @@ class UrlStore(Store):
             for run_id in self.unsent():
                 line = self._send(run_id)
                 (said if line is None else refused).append(line or f"sent {self.place(run_id)}")
-            self._send_refs()
+            said += self._send_refs()
         if refused:
             raise CommandError("; ".join(refused), Exit.INFRASTRUCTURE)
         return said
@@ -133,8 +134,9 @@ class UrlStore(Store):
         """Fetch it again, whatever is here, and hold it against that too."""
         if run_id in self.unsent():
             super().verify(run_id)
-            return
-        place, kept, content = self.place(run_id), self.root / run_id, self._content(run_id)
+            if run_id not in self._listed():
+                return  # it is here alone
+        place, kept, content = f"{self.name}/{run_id}{ENDING}", self.root / run_id, self._content(run_id)
         with self._into_mirror() as fetching:
             tar = self._unpack(run_id, content, fetching / run_id)
             with _called(place, fetching / run_id):
@@ -207,15 +209,22 @@ class UrlStore(Store):
         self._mark_sent(run_id)
         return None
 
-    def _send_refs(self) -> None:
-        """Those that were set here; that of a run which is here alone waits for it."""
-        here = self.unsent()
+    def _send_refs(self) -> list[str]:
+        """Those that were set here; that of a run which is here alone waits. A line for each that comes too late."""
+        here, late = self.unsent(), list[str]()
         with self._held("refs"):  # or one that is set meanwhile could be deleted for sent
             for name in super().ref_names():
                 run_id = super().ref(name)
-                if run_id is not None and run_id not in here:
+                if run_id is None or run_id in here:
+                    continue
+                there = meaning(self._remote.read(f"refs/{name}") or b"")
+                theirs, ours = (started_of(each) if re.fullmatch(RUN_ID, each) else None for each in (there, run_id))
+                if theirs is not None and ours is not None and theirs > ours:  # another machine was later, and first
+                    late.append(f"ref {name} stays at {there}, which is newer than {run_id}")
+                else:
                     self._remote.write(f"refs/{name}", f"{run_id}\n".encode())
-                    (self.root / "refs" / name).unlink(missing_ok=True)
+                (self.root / "refs" / name).unlink(missing_ok=True)
+        return late
 
     def _held(self, what: str) -> filelock.BaseFileLock:
         """A lock between the processes of this machine."""
