@@ -137,7 +137,7 @@ def _held_back(f: Figures) -> Iterator[Caution]:
     for case in cases:
         for reason in () if case.always else case.reasons:
             partly[reason].append(case)
-    found = [_always(always)] if always else []
+    found = list(_always(always, reference_mhz))
     for reason, some in sorted(partly.items(), key=lambda each: -sum(case.held(each[0]) for case in each[1])):
         found.append(_partly(some, reason, _cause(reason, reference_mhz), "other case" if always else "case"))
     for place, caution in enumerate(found):
@@ -145,14 +145,28 @@ def _held_back(f: Figures) -> Iterator[Caution]:
         yield replace(caution, text=caution.text + told)
 
 
-def _always(cases: list[MarkedCase]) -> Caution:
-    """Cases of which every sample is marked."""
-    figures = "its figures are" if len(cases) == 1 else "their figures are"
-    text = (
-        f"Every sample of {fmt.count(len(cases), 'case')} was taken while something held the clocks back: {figures} "
-        "those of a slower device."
-    )
+def _always(cases: list[MarkedCase], reference_mhz: float | None) -> Iterator[Caution]:
+    """Cases of which every sample is marked: those that a counted limit held back, then those by their clock alone."""
+    by_limit = [case for case in cases if case.reasons != (SM_CLOCK,)]
+    by_clock = [case for case in cases if case.reasons == (SM_CLOCK,)]
+    if by_limit:
+        beside = any(SM_CLOCK in case.reasons for case in by_limit)
+        cause = (
+            f"while a counted limit held the clocks back{', or at a low clock beside such samples' if beside else ''}"
+        )
+        yield _every(by_limit, f"{cause}: {_whose(by_limit)} figures are those of a slower device.")
+    if by_clock:
+        cause = _cause(SM_CLOCK, reference_mhz)
+        yield _every(by_clock, f"{cause}: that may come of {_whose(by_clock)} own power draw.")
+
+
+def _every(cases: list[MarkedCase], said: str) -> Caution:
+    text = f"Every sample of {fmt.count(len(cases), 'case')} was taken {said}"
     return Caution(level=Level.CAUTION, text=text, details=tuple(_held_by(case) for case in cases))
+
+
+def _whose(cases: list[MarkedCase]) -> str:
+    return "its" if len(cases) == 1 else "their"
 
 
 def _held_by(case: MarkedCase) -> str:

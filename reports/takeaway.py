@@ -24,7 +24,13 @@ def takeaway(f: Figures) -> str:
         if rows:
             what = "it" if parts else BASELINE
             parts.append(f"{verb} {what} on {_part(len(rows), len(best))}: {_extremes(rows)}")
-    return f"Timed by {f.headline.label}, the fastest hand-written kernel {'; '.join(parts)}."
+    return f"Timed by {f.headline.label}{_one_token(f)}, the fastest hand-written kernel {'; '.join(parts)}."
+
+
+def _one_token(f: Figures) -> str:
+    """What these figures leave out, where the run measured products with several tokens too."""
+    several = any(m.case.problem.n > 1 for m in f.run.measurements)
+    return " with one token (T = 1)" if several and all(p.n == 1 for p in f.problems) else ""
 
 
 def best_rows(f: Figures) -> tuple[Row, ...]:
@@ -69,7 +75,7 @@ def limit_takeaway(f: Figures) -> str:
         return _no_limit_takeaway(f.passed(f.headline) if f.headline else ())
     ends = [min(best, key=lambda p: p[0])[1], max(best, key=lambda p: p[0])[1]] if len(best) > 1 else [best[0][1]]
     said = [f"{fmt.share_range(r.of_limit)} on {fmt.problem(r.problem)}" for r in ends if r.of_limit is not None]
-    who = f"Timed by {f.headline.label}, the fastest hand-written kernel of each problem"
+    who = f"Timed by {f.headline.label}{_one_token(f)}, the fastest hand-written kernel of each problem"
     return f"{who} reaches {' to '.join(said)} of the limit's speed."
 
 

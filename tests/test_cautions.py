@@ -63,8 +63,8 @@ class TestHeldBack:
         run = counted_run({(MINE, "graph"): [never_free], (OTHER, "graph"): [once]})
         always, partly = told(run)
         assert always.text == (
-            "Every sample of 1 case was taken while something held the clocks back: its figures are those of a slower "
-            f"device. {ALL_SAMPLES}"
+            "Every sample of 1 case was taken while a counted limit held the clocks back: its figures are those of a "
+            f"slower device. {ALL_SAMPLES}"
         )
         [detail] = always.details
         assert detail.startswith("sgemv_k32_f32 on 64×64 (graph/cold): 4 samples; the power limit (software power cap)")
@@ -79,12 +79,29 @@ class TestHeldBack:
         assert summary.median_ns.estimate == pytest.approx(1000)
 
     def test_clocks_alone_can_mark_every_sample(self) -> None:
-        """Then nothing is known of what held them back."""
+        """Then nothing is known of what held them back, and they are no case of a limit."""
         low = trial(sample_clocks_mhz=(1500.0,) * 4)
         [found] = told(counted_run({(MINE, "graph"): [low], (OTHER, "graph"): [trial(sample_clocks_mhz=FULL)]}))
         assert found.details == (
             "sgemv_k32_f32 on 64×64 (graph/cold): 4 samples; no counted limit says what; SM clock 1500\xa0MHz",
         )
+
+        assert found.text == (
+            "Every sample of 1 case was taken at an SM clock more than 3\xa0% below the 1980\xa0MHz that this run "
+            f"could have, and no counted limit says why: that may come of its own power draw. {ALL_SAMPLES}"
+        )
+
+    def test_a_limit_and_the_clock_alone_are_two_cautions(self) -> None:
+        """The limit's first; a case with samples of both kinds is the limit's."""
+        capped = trial(limited_ns=CAPPED_ALWAYS, sample_clocks_mhz=(1500.0,) * 4)
+        both = trial(limited_ns=CAPPED_ONCE, sample_clocks_mhz=(1500.0,) * 4)
+        low, free = trial(sample_clocks_mhz=(1500.0,) * 4), trial(sample_clocks_mhz=FULL)
+        cases = {(MINE, "graph"): [capped], (MINE, "async"): [both], (OTHER, "graph"): [low], (OTHER, "async"): [free]}
+        by_limit, by_clock = told(counted_run(cases))
+        assert by_limit.text.startswith("Every sample of 2 cases was taken while a counted limit held the clocks back,")
+        assert "or at a low clock beside such samples" in by_limit.text
+        assert by_clock.text.startswith("Every sample of 1 case was taken at an SM clock")
+        assert [len(each.details) for each in (by_limit, by_clock)] == [2, 1]
 
     def test_a_locked_clock_that_was_never_reached(self) -> None:
         """Samples are held against the best trial, which says nothing where all were held back alike."""

@@ -20,7 +20,7 @@ from reports.datasheet import datasheet
 from reports.device_kernels import device_kernels_view, duration, named
 from reports.figures import Figures, Way, figures
 from reports.render import render_run
-from reports.roofline.best import best_table, choices, in_words, stops_at
+from reports.roofline.best import best_table, choices, in_words
 from reports.roofline.energy import taken
 from reports.roofline.llama import DECODE, LAYERS, PREFILL, slower_per_token, step
 from reports.roofline.points import is_roofline, of_attainable, weights
@@ -28,6 +28,7 @@ from reports.roofline.ran import ran
 from reports.roofline.tables import ceilings_table, own_table, reference_table, weight_only_tables
 from reports.roofline.view import roofline_view
 from reports.tables import Table
+from reports.takeaway import takeaway
 from reports.terminal import summary_table
 from reports.view import view
 from tests.planted_runs import publish
@@ -81,6 +82,8 @@ def test_products_with_several_tokens_leave_the_old_sections() -> None:
     assert {p.n for p in f.gemv.problems} == {1}
     assert {p.n for p in f.problems} >= {1, 2, 8, 16, 512}
     assert "gemv_w8" in f.gemv.kernels
+    assert "with one token (T = 1), the fastest" in takeaway(f.gemv)
+    assert all("with one token" not in takeaway(each) for each in (f, figures(gpu_run())))
     alone = of(timed("torch.matmul", half(16), 1.0))
     assert alone.gemv is alone
     assert [each.title for each in view(alone.run).cases.problems] == ["4096×4096×16, float16"]
@@ -112,15 +115,17 @@ def test_share_of_attainable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own_ns", "stop", "words"),
+    ("own_ns", "words"),
     [
-        ((8.0, 9.0, 12.0), 8, "best up to T = 2, no longer at T = 8"),
-        ((8.0, 9.0, 9.5), None, "best up to T = 8, the most measured"),
-        ((11.0, 12.0, 13.0), 1, "not the best at T = 1"),
-        ((8.0, 10.0, 12.0), 8, "best up to T = 1, ambiguous at T = 2, no longer at T = 8"),
+        ((8.0, 9.0, 12.0), "best up to T = 2, no longer at T = 8"),
+        ((8.0, 9.0, 9.5), "best up to T = 8, the most measured"),
+        ((11.0, 12.0, 13.0), "not the best at T = 1, 2 and 8"),
+        ((8.0, 12.0, 9.0), "best up to T = 1, no longer at T = 2, best again at T = 8"),
+        ((10.0, 9.0, 8.0), "ambiguous at T = 1, best at T = 2 and 8"),
+        ((8.0, 10.0, 12.0), "best up to T = 1, ambiguous at T = 2, no longer at T = 8"),
     ],
 )
-def test_where_a_gemv_kernel_stops(own_ns: tuple[float, ...], stop: int | None, words: str) -> None:
+def test_where_a_gemv_kernel_stops(own_ns: tuple[float, ...], words: str) -> None:
     """Torch takes 10 µs at every T; 1 % between trials, so that 10 against 10 cannot be told."""
     found = []
     for n, ns in zip((1, 2, 8), own_ns, strict=True):
@@ -130,7 +135,6 @@ def test_where_a_gemv_kernel_stops(own_ns: tuple[float, ...], stop: int | None, 
     f = of(*found)
     made = choices(f, REFERENCE, "float16")
     assert [choice.tokens for choice in made] == [1, 2, 8]
-    assert stops_at(made) == stop
     assert in_words(made).replace("\u00a0", " ") == words
     assert cells(best_table(f))[0][-1].replace("\u00a0", " ") == words
 
@@ -146,14 +150,17 @@ def test_int8_is_chosen_against_float16() -> None:
 
 
 def test_llama_sums_every_layer() -> None:
-    """32·(100 + 40 + 2·90 + 91) + 250 µs is 13 402 µs; prefill of the same at ten times that: 51.2 times a token."""
+    """32·(100 + 40 + 2·90 + 91) + 250 µs is 13 402 µs; prefill of the same at ten times that: 51.2 times a token.
+
+    F.linear, twice as fast by chance, is the same product and in no sum.
+    """
     decode_us = dict(zip(SEVEN_B, (100, 40, 90, 91, 250), strict=True))
     found = []
     for (m, k), us in decode_us.items():
         for n, factor in ((DECODE, 1), (PREFILL, 10)):
             problem = Problem(m=m, k=k, n=n, dtype="float16")
             found.append(timed("torch.matmul", problem, us * factor * 1e3, us * factor * 1e3))
-            found.append(timed("F.linear", problem, us * factor * 2e3, us * factor * 2e3))
+            found.append(timed("F.linear", problem, us * factor * 5e2, us * factor * 5e2))
     decode, prefill = step(of(*found), "float16", DECODE), step(of(*found), "float16", PREFILL)
     assert decode is not None
     assert prefill is not None
@@ -261,6 +268,8 @@ def test_first_sentence_says_what_one_token_costs() -> None:
         "512 times",
     ):
         assert part in said
+    peak = "what a product of 8192³ sustains, at an SM clock of 1905 MHz"
+    assert said.endswith(f"The measured peak is {peak}: a short product can exceed it.")
     assert any(line.startswith("hgemv (float16) is best up to") for line in made.best_takeaway)
 
 

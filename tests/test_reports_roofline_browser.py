@@ -41,6 +41,10 @@ def test_sections_and_charts(browser: Browser, page_file: Path, width: int) -> N
     assert page.locator("#latency .plot svg").count() == 5
     over = "[...document.querySelectorAll('.plot svg')].filter(e => e.getBoundingClientRect().right > innerWidth + 1)"
     assert page.evaluate(f"{over}.map(e => e.getAttribute('aria-label'))") == []
+    texts = "[...document.querySelectorAll('#latency .plot svg .mark-text text')]"
+    assert page.evaluate(f"{texts}.length") > 0
+    inside = f"{texts}.every(e => e.getBoundingClientRect().left >= e.closest('svg').getBoundingClientRect().left)"
+    assert page.evaluate(inside)
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
     assert complaints == []
@@ -66,5 +70,5 @@ def test_claims_can_be_read_on_a_small_screen(browser: Browser, page_file: Path)
     wait_until(page, DRAWN)
     boxes = "[...document.querySelectorAll('#claims tbody td')].map(e => e.getBoundingClientRect().right)"
     assert max(page.evaluate(boxes)) <= 400
-    assert page.locator("#claims tbody tr").count() == 20
+    assert page.locator("#claims tbody tr").count() == 21
     page.close()

@@ -70,7 +70,7 @@ def _bounds(f: Figures, weight: Weight, rows: Sequence[Row]) -> list[dict[str, A
     """What reading the weight takes for one token, by dtype; the floor where a figure is so short that it matters."""
     if f.headline is None:
         return []
-    reads = [r for r in of_weight(f.passed(f.headline), weight) if r.role is Role.LIMIT]
+    reads = [r for r in of_weight(f.passed(f.headline), weight) if r.role is Role.LIMIT and r.problem.n == 1]
     floor = f.floor_row(f.headline)
     found = [(r, fmt.name(r.problem.dtype)) for r in reads]
     found += [(floor, "")] if floor is not None and any(is_short(row) for row in rows) else []

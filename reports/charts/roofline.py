@@ -16,11 +16,18 @@ from reports.marks import GRID, QUIET, SHAPES, finish, kernel_marks, plot
 from reports.roofline.points import flop_per_s, is_roofline, median_ns, of_attainable, points
 from reports.tables import Cell, Table, number, table, text
 
+STAR = "M0,-1L0.25,-0.25L1,0L0.25,0.25L0,1L-0.25,0.25L-1,0L-0.25,-0.25Z"
+HEXAGON = "M-1,0L-0.5,-0.87L0.5,-0.87L1,0L0.5,0.87L-0.5,0.87Z"
+HOURGLASS = "M-0.8,-0.9L0.8,-0.9L-0.8,0.9L0.8,0.9Z"
+
 COLOURS = {
     "float32": "var(--series-0)", "tf32": "var(--series-5)", "float16": "var(--series-1)",
     "bfloat16": "var(--series-3)", "int8": "var(--series-2)",
 }  # fmt: skip
 """By dtype, in every chart where colour tells dtypes apart."""
+
+MORE_SHAPES = ("triangle-left", "triangle-right", STAR, HOURGLASS, HEXAGON)
+"""By Vega's name or as a path within ±1: for kernels whose own shape is taken, since colour is the dtype here."""
 
 HEIGHT_PX = 460
 MARGIN = 1.3
@@ -34,15 +41,18 @@ def colour_by_dtype(dtypes: list[str]) -> alt.Color:
 
 
 def shape_by_kernel(f: Figures, kernels: list[str]) -> alt.Shape:
-    """The kernel's shape everywhere on the page."""
+    """The kernel's shape everywhere on the page; another where it is taken, as colour tells dtypes apart here."""
     looks = {fmt.name(kernel): mark.shape for kernel, mark in kernel_marks(f).items()}
-    shapes = [looks.get(kernel, SHAPES[0]) for kernel in kernels]
+    shapes: list[str] = []
+    for kernel in kernels:
+        free = (shape for shape in (looks.get(kernel, SHAPES[0]), *MORE_SHAPES, *SHAPES) if shape not in shapes)
+        shapes.append(next(free, SHAPES[0]))
     return alt.Shape("kernel:N", scale=alt.Scale(domain=kernels, range=shapes), legend=legend())
 
 
 def legend() -> alt.Legend:
     """Above the plot, narrow enough for a small screen."""
-    return alt.Legend(title=None, orient="top", labelColor=QUIET, symbolSize=60, columns=3, labelLimit=90)
+    return alt.Legend(title=None, orient="top", labelColor=QUIET, symbolSize=60, columns=2, labelLimit=130)
 
 
 def panels(f: Figures) -> list[Panel]:
@@ -173,9 +183,11 @@ CHARTS = (
         section="roofline",
         title="Roofline: every product under the measured ceilings",
         explanation=(
-            "The slope is the measured read bandwidth, the flat part each dtype's measured matrix peak. A product left "
-            "of the ridge cannot be faster than its bytes allow, right of it than its arithmetic does. Least bytes are "
-            "counted, so what is still in cache can stand above the slope. int8 weights are multiplied as float16."
+            "The slope is the measured read bandwidth, the flat part each dtype's measured matrix peak: left of the "
+            "ridge bytes bound a product, right of it arithmetic. Least bytes are counted, so what is still in cache "
+            "can stand above the slope. A peak is what a large product sustains, often at the power limit and so at a "
+            "lower SM clock, which the ceilings' table tells: a short product can stand above it. int8 weights are "
+            "multiplied as float16."
         ),
         spec=panels,
         table=tables,

@@ -20,13 +20,19 @@ BOTH = "bench -- --suite sgemv --suite roofline"
 """The session that measures float32 kernels in every way beside the ceilings."""
 
 
+LEAST_TRIALS = 2
+"""That an interval takes."""
+
+
 class Word(StrEnum):
     """What a run says of a claim."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
+    UNDECIDED = "undecided"
+    """Measured, but the interval reaches over a bound, or one trial gives none."""
     CANNOT = "cannot be measured here"
-    """By no run on this device, or not to the precision that the claim needs."""
+    """By no run on this device, or not by times and bytes."""
     ABSENT = "not in this run"
     """Its cases were not measured."""
 
@@ -60,7 +66,7 @@ class Claim:
     source: str
     """The source's own figure, with its device where it names one."""
     criterion: str
-    """When it counts as confirmed; refuted where the whole interval lies outside."""
+    """When it counts as confirmed; refuted where the whole interval lies outside, undecided where a part does."""
     judge: Callable[[Figures], Judged]
 
 
@@ -77,18 +83,31 @@ def absent(what: str, session: str) -> Judged:
 
 
 def within(value: Interval, low: float = float("-inf"), high: float = float("inf")) -> Word:
-    """Confirmed: the whole interval lies between the bounds; refuted: outside; else it cannot be told."""
+    """Confirmed: the whole interval lies between the bounds; refuted: outside; else undecided."""
     if value.low is None or value.high is None:
-        return Word.CANNOT
+        return Word.UNDECIDED
     if low <= value.low and value.high <= high:
         return Word.CONFIRMED
-    return Word.REFUTED if value.high < low or value.low > high else Word.CANNOT
+    return Word.REFUTED if value.high < low or value.low > high else Word.UNDECIDED
+
+
+def all_of(words: Iterable[Word]) -> Word:
+    """Of a claim with several parts: refuted where one is, confirmed where all are."""
+    order = (Word.REFUTED, Word.CANNOT, Word.UNDECIDED, Word.CONFIRMED)
+    return min(words, key=order.index)
 
 
 def verdict(word: Word, said: str, rows: Iterable[Row]) -> Judged:
     """With the reason behind a figure that decides nothing."""
-    why = "; the interval reaches over the bound, or one trial gives none" if word is Word.CANNOT else ""
-    return Judged(word=word, measured=f"{said}{why}", rows=tuple(rows))
+    found = tuple(rows)
+    one_trial = any(len(row.measurement.trials) < LEAST_TRIALS for row in found)
+    why = "one trial gives no interval" if one_trial else "an interval reaches over a bound"
+    return Judged(word=word, measured=f"{said}; {why}" if word is Word.UNDECIDED else said, rows=found)
+
+
+def gpu(f: Figures) -> str:
+    """The run's GPU, as it calls itself."""
+    return str(f.run.environment.get("gpu_name") or "this device")
 
 
 def percent_range(value: Interval) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from harness.roofline import intensity_flop_per_byte
+from harness.stats import Interval
 from harness.words import significant
 from reports import format as fmt
-from reports.claims import Claim, Judged, Word, absent, percent_range, verdict, within
+from reports.claims import Claim, Judged, Word, absent, all_of, gpu, percent_range, verdict, within
+from reports.datasheet import datasheet
 from reports.figures import Figures, Row
-from reports.roofline.llama import LAYERS
-from reports.roofline.points import fastest, of_weight, points
-from reports.roofline.shares import ceiling_row, of_peak
+from reports.roofline.llama import LAYERS, PREFILL, step
+from reports.roofline.points import fastest_product, of_weight, points
+from reports.roofline.shares import ceiling_row, inverse, of_bandwidth, of_peak, sustained
 
 DTYPE = "float16"
+EVERY = "every LLaMA-7B layer in float16"
 SQUARE = (4096, 4096)
 H100_RIDGE = 295.0
 NEAR = 2.0
@@ -22,7 +25,7 @@ NEAR = 2.0
 
 def _best(f: Figures, weight: tuple[int, int], n: int) -> Row | None:
     rows = [r for r in of_weight(points(f), weight) if (r.problem.dtype, r.problem.n) == (DTYPE, n)]
-    return fastest(rows)
+    return fastest_product(rows)
 
 
 def _about_one(f: Figures) -> Judged:
@@ -52,9 +55,8 @@ def _h100_ridge(f: Figures) -> Judged:
     if found is None:
         return NO_RIDGE
     ridge, rows = found
-    gpu = str(f.run.environment.get("gpu_name") or "this device")
-    said = f"measured ridge of {fmt.name(gpu)} in float16: {significant(ridge, 3)} FLOP/byte (graph/cold)"
-    if "H100" not in gpu:
+    said = f"measured ridge of {fmt.name(gpu(f))} in float16: {significant(ridge, 3)} FLOP/byte (graph/cold)"
+    if "H100" not in gpu(f):
         return Judged(word=Word.CANNOT, measured=f"the claim is on an H100; {said}", rows=rows)
     word = Word.CONFIRMED if abs(ridge / H100_RIDGE - 1) <= 0.1 else Word.REFUTED
     return Judged(word=word, measured=said, rows=rows)
@@ -77,21 +79,54 @@ def _place(n: int, holds: Callable[[float], bool]) -> Callable[[Figures], Judged
     return judge
 
 
+def _layers(f: Figures, n: int) -> tuple[Row, ...]:
+    """The fastest on each LLaMA-7B layer; none where one is missing."""
+    rows = [r for layer in LAYERS if (r := _best(f, layer.weight, n)) is not None]
+    return tuple(rows) if len(rows) == len(LAYERS) else ()
+
+
+def _compute_bound(f: Figures) -> Judged:
+    found, rows, drawn = _ridge(f), _layers(f, PREFILL), []
+    if found is not None:
+        drawn = [(share, r) for r in rows if (share := of_bandwidth(f, r)) is not None]
+    if found is None or not drawn or len(drawn) < len(rows):
+        return absent(f"{EVERY}, T = {PREFILL}, the read bandwidth and the float16 peak", "roofline")
+    ridge, ceilings = found
+    at = sorted(intensity_flop_per_byte(r.problem) for r in rows)
+    most, row = max(drawn, key=lambda pair: pair[0].estimate)
+    said = (
+        f"{significant(at[0], 3)} to {significant(at[-1], 3)}{fmt.NBSP}FLOP/byte, the measured ridge "
+        f"{significant(ridge, 3)}{fmt.NBSP}FLOP/byte; least bytes at {percent_range(most)} of the read bandwidth at "
+        f"most, on {fmt.problem(row.problem)} ({row.way.label})"
+    )
+    words = (Word.CONFIRMED if at[0] >= ridge else Word.REFUTED, *(within(share, high=1) for share, _ in drawn))
+    return verdict(all_of(words), said, (*rows, *ceilings))
+
+
 def _share(n: int, low: float, high: float) -> Callable[[Figures], Judged]:
-    """Judges the share of the peak that the fastest kernel reaches with T = `n` on every LLaMA-7B layer."""
+    """Judges the share of the datasheet's peak, which the source used, that T = `n` reaches over LLaMA-7B's layers."""
 
     def judge(f: Figures) -> Judged:
-        rows = [r for layer in LAYERS if (r := _best(f, layer.weight, n)) is not None]
+        rows, whole, sheet = _layers(f, n), step(f, DTYPE, n), datasheet(f.run.environment.get("gpu_name"))
         shares = [(share, r) for r in rows if (share := of_peak(f, r)) is not None]
-        if len(shares) < len(LAYERS):
-            return absent(f"every LLaMA-7B layer in float16, T = {n}, and the float16 peak", "roofline")
-        ends = [min(shares, key=lambda pair: pair[0].estimate), max(shares, key=lambda pair: pair[0].estimate)]
-        words = [within(share, low=low, high=high) for share, _ in ends]
-        order = (Word.REFUTED, Word.CANNOT, Word.CONFIRMED)
-        said = " to ".join(f"{percent_range(share)} on {fmt.problem(r.problem)}" for share, r in ends)
-        return verdict(min(words, key=order.index), f"{said} of the measured peak (graph/cold)", [r for _, r in shares])
+        if whole is None or not shares or len(shares) < len(rows):
+            return absent(f"{EVERY}, T = {n}, and the float16 peak", "roofline")
+        beside = f"{_ends(shares)} of the measured peak, {sustained(f, DTYPE)} ({rows[0].way.label})"
+        if sheet is None:
+            why = f"the source's peak is a datasheet's, and none is known here of {fmt.name(gpu(f))}; {beside}"
+            return Judged(word=Word.CANNOT, measured=why, rows=rows)
+        peak = sheet.flop_per_s[DTYPE]
+        share = inverse(whole.ns, whole.flops * 1e9 / peak)
+        said = f"{percent_range(share)} of the datasheet's {fmt.tflop_per_s(peak)}, summed over the layers; by layer "
+        return verdict(within(share, low=low, high=high), f"{said}{beside}", rows)
 
     return judge
+
+
+def _ends(shares: Sequence[tuple[Interval, Row]]) -> str:
+    """The least and the most, each with its problem."""
+    ends = [pick(shares, key=lambda pair: pair[0].estimate) for pick in (min, max)]
+    return " to ".join(f"{percent_range(share)} on {fmt.problem(r.problem)}" for share, r in ends)
 
 
 CLAIMS = (
@@ -128,19 +163,30 @@ CLAIMS = (
         judge=_place(64, lambda share: share >= 1),
     ),
     Claim(
-        name="T = 512 at 70 %",
+        name="T = 512 compute-bound",
         place=11,
-        says="Prefill (T = 512) is compute-bound at about 70 % of peak",
-        source="70 %",
-        criterion="every LLaMA-7B layer in float16 at 60 to 80 % of the measured peak",
-        judge=_share(512, 0.6, 0.8),
+        says="Prefill (T = 512) is compute-bound",
+        source="no figure",
+        criterion=(
+            "every LLaMA-7B layer in float16: intensity at or above the measured ridge, and its least bytes below the "
+            "measured read bandwidth"
+        ),
+        judge=_compute_bound,
+    ),
+    Claim(
+        name="T = 512 at 70 %",
+        place=12,
+        says="Prefill (T = 512) reaches about 70 % of peak",
+        source="70 %, of a datasheet's peak",
+        criterion="LLaMA-7B's layers in float16, summed, at 60 to 80 % of the datasheet's peak; the measured beside it",
+        judge=_share(PREFILL, 0.6, 0.8),
     ),
     Claim(
         name="T = 8 at 10 to 20 %",
-        place=12,
+        place=13,
         says="T = 8 reaches 10–20 % of peak",
-        source="10–20 %",
-        criterion="every LLaMA-7B layer in float16 at 10 to 20 % of the measured peak",
+        source="10–20 %, of a datasheet's peak",
+        criterion="LLaMA-7B's layers in float16, summed, at 10 to 20 % of the datasheet's peak; the measured beside it",
         judge=_share(8, 0.1, 0.2),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from harness.stats import Interval
 from reports import format as fmt
@@ -63,22 +64,21 @@ def _choice(own: Sequence[Row], other: Sequence[Row], n: int) -> Choice | None:
     return None if ours is None or ratio is None else Choice(tokens=n, own=ours, ratio=ratio)
 
 
-def stops_at(found: Sequence[Choice]) -> int | None:
-    """The first T at which a GEMV kernel surely is not the best choice; None: at none that was measured."""
-    return next((choice.tokens for choice in found if choice.side < 0), None)
-
-
 def in_words(found: Sequence[Choice]) -> str:
-    """E.g. `best up to T = 4, ambiguous at T = 8`; `best up to T = 4, no longer at T = 8`."""
-    stop = stops_at(found)
-    before = [choice for choice in found if stop is None or choice.tokens < stop]
-    sure = [choice.tokens for choice in before if choice.side > 0]
-    unsure = [str(choice.tokens) for choice in before if choice.side == 0]
-    parts = [f"best up to T = {max(sure)}"] if sure else []
-    parts += [f"ambiguous at T = {fmt.listing(unsure)}"] if unsure else []
-    parts += [f"{'no longer' if parts else 'not the best'} at T = {stop}"] if stop is not None else []
-    if parts == [f"best up to T = {found[-1].tokens}"]:
-        parts = [f"best up to T = {found[-1].tokens}, the most measured"]
+    """Every T, neighbours with one answer together: `best up to T = 1, no longer at T = 2, best again at T = 8`."""
+    groups = [(at, [choice.tokens for choice in own]) for at, own in groupby(found, key=lambda choice: choice.side)]
+    parts: list[str] = []
+    for place, (at, own) in enumerate(groups):
+        was_best = any(side > 0 for side, _ in groups[:place])
+        told = f"T = {fmt.listing([str(n) for n in own])}"
+        if at > 0 and place == 0:
+            parts.append(f"best up to T = {own[-1]}{', the most measured' if len(groups) == 1 else ''}")
+        elif at > 0:
+            parts.append(f"best {'again ' if was_best else ''}at {told}")
+        else:
+            parts.append(
+                f"ambiguous at {told}" if at == 0 else f"{'no longer' if was_best else 'not the best'} at {told}"
+            )
     return ", ".join(parts).replace("T = ", f"T{fmt.NBSP}={fmt.NBSP}")
 
 

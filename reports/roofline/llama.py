@@ -12,7 +12,7 @@ from harness.stats import Interval, log_t_interval, trial_medians_ns
 from harness.words import significant
 from reports import format as fmt
 from reports.figures import BASELINE, Figures, Row, Way
-from reports.roofline.points import Weight, fastest, of_weight, points
+from reports.roofline.points import SAME_PRODUCT, Weight, fastest_product, of_weight, points
 from reports.tables import Cell, Table, number, table, text
 
 
@@ -37,7 +37,8 @@ SCOPE = (
     "Scope, the same for both: the products with weights of LLaMA-7B, 32 × (QKV 12288×4096, attention output "
     "4096×4096, gate and up 2 × 11008×4096, down 4096×11008) and the head 32000×4096. Attention itself, norms, "
     "activations and the host are not in it; prefill computes the head for every token. A sum adds the medians of "
-    "separately timed products, trial by trial."
+    f"separately timed products, trial by trial. {SAME_PRODUCT} is left out: it is {BASELINE}'s product by "
+    "another call, and the lesser of two timings of one product would be a minimum of noise."
 )
 
 DECODE, PREFILL = 1, 512
@@ -93,7 +94,7 @@ def step(f: Figures, dtype: str, n: int, kernel: str | None = None, way: Way | N
         f: of a run.
         dtype: of the problems.
         n: tokens.
-        kernel: which one on every layer; None: the fastest on each.
+        kernel: which one on every layer; None: the fastest on each, `SAME_PRODUCT` aside.
         way: how it was timed; None: the headline's.
     """
     rows = [_row(points(f, way), layer.weight, dtype, n, kernel) for layer in LAYERS]
@@ -126,7 +127,7 @@ def slower_per_token(decode: Step, prefill: Step) -> Interval | None:
 
 def _row(rows: Iterable[Row], weight: Weight, dtype: str, n: int, kernel: str | None) -> Row | None:
     found = [r for r in of_weight(rows, weight) if (r.problem.dtype, r.problem.n) == (dtype, n)]
-    return fastest([r for r in found if kernel is None or r.kernel == kernel])
+    return fastest_product([r for r in found if kernel is None or r.kernel == kernel])
 
 
 def steps(f: Figures) -> tuple[tuple[str, Step], ...]:
@@ -152,7 +153,9 @@ def llama_table(f: Figures) -> Table | None:
     ]  # fmt: skip
     note = (
         "Tokens/s as if these products were all there is. Bandwidth bound: the fewest bytes that must move over the "
-        f"measured read bandwidth{_bandwidth(f)}. Timed by {f.headline.label if f.headline else 'nothing'}."
+        f"measured read bandwidth{_bandwidth(f)}. A measured peak is what a large product sustains, at the SM clock "
+        "in the ceilings' table: a step at a higher clock can exceed it. "
+        f"Timed by {f.headline.label if f.headline else 'nothing'}."
     )
     return table("LLaMA-7B, one step", heads, [_cells(f, which, s) for which, s in found], note=note, group_by=1)
 

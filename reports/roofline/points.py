@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from harness.ceilings import PROBLEMS
 from harness.model import Layout, Problem, Role
-from harness.roofline import flops
+from harness.roofline import flops, intensity_flop_per_byte
 from harness.stats import Interval, speedup
 from reports import format as fmt
 from reports.figures import Figures, Row, Way
@@ -65,6 +65,12 @@ def of_attainable(f: Figures, row: Row) -> float | None:
     return None if attainable is None else flop_per_s(row) / attainable
 
 
+def is_compute_bound(f: Figures, row: Row) -> bool:
+    """Whether the row's product lies right of its dtype's measured ridge."""
+    ridge = f.ceilings.ridge_flop_per_byte(row.problem.dtype)
+    return ridge is not None and intensity_flop_per_byte(row.problem) >= ridge
+
+
 def of_peak(f: Figures, row: Row) -> float | None:
     """FLOP a second as a fraction of the dtype's measured peak."""
     peak = f.ceilings.peak(row.problem.dtype)
@@ -74,6 +80,15 @@ def of_peak(f: Figures, row: Row) -> float | None:
 def fastest(rows: Sequence[Row]) -> Row | None:
     """The row with the shortest median."""
     return min(rows, key=median_ns, default=None)
+
+
+SAME_PRODUCT = "F.linear"
+"""`torch.matmul`'s by another call; `reports.roofline.ran` tells where it runs another device kernel."""
+
+
+def fastest_product(rows: Sequence[Row]) -> Row | None:
+    """The fastest without `SAME_PRODUCT`: the lesser of two timings of one product is a minimum of noise."""
+    return fastest([row for row in rows if row.kernel != SAME_PRODUCT])
 
 
 def side(ratio: Interval | None) -> int:

@@ -10,10 +10,8 @@ from harness.model import Problem
 from reports import format as fmt
 from reports.device_kernels import named
 from reports.figures import BASELINE, Figures, Row
-from reports.roofline.points import points
+from reports.roofline.points import SAME_PRODUCT, points
 from reports.tables import Cell, Table, table, text
-
-LINEAR = "F.linear"
 
 NOTE = (
     "From the captured graph of one launch, first trial. A new line is another kernel: the name's number leads to the "
@@ -100,12 +98,12 @@ def _takeaway(f: Figures, rows: Sequence[Row], names: Sequence[str]) -> str:
     said = f"{BASELINE} ran {kinds} on {fmt.count(len(rows), 'problem')}"
     changes = sum(len(stretches(own)) - 1 for own in _by_weight(rows).values())
     said += f"; as T grows, its choice changes {fmt.count(changes, 'time')} over {len(_by_weight(rows))} weights"
-    linear = {r.problem: r for r in points(f) if r.kernel == LINEAR and named(r)}
+    linear = {r.problem: r for r in points(f) if r.kernel == SAME_PRODUCT and named(r)}
     pairs = [(r, linear[r.problem]) for r in rows if r.problem in linear]
     if not pairs:
         return f"{said}."
     same = sum(_names(a) == _names(b) for a, b in pairs)
-    return f"{said}. {LINEAR} ran the same one on {fmt.out_of(same, len(pairs), 'problem')}."
+    return f"{said}. {SAME_PRODUCT} ran the same one on {fmt.out_of(same, len(pairs), 'problem')}."
 
 
 def _names(row: Row) -> tuple[str, ...]:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from harness.ceilings import Ceiling
 from harness.roofline import flops, least_bytes
 from harness.stats import Interval, speedup
+from reports import format as fmt
 from reports.figures import Figures, Row
+from reports.held_back import held_ns
+
+POWER_LIMIT = "sw_power_cap"
+"""NVML's name of the limit that large products usually run into."""
 
 
 def ceiling_row(f: Figures, ceiling: Ceiling | None) -> Row | None:
@@ -27,11 +32,32 @@ def of_peak(f: Figures, row: Row) -> Interval | None:
     return _share(row, peak, flops(row.problem) / flops(peak.problem)) if peak is not None else None
 
 
+def sustained(f: Figures, dtype: str) -> str:
+    """What the dtype's measured peak is: `what a product of 8192³ sustains at the power limit, at an SM clock of …`."""
+    peak = f.ceilings.peak(dtype)
+    row = ceiling_row(f, peak)
+    if peak is None or row is None:
+        return "not measured"
+    limited = " at the power limit" if held_ns([row]).get(POWER_LIMIT) else ""
+    clock = "" if peak.sm_clock_mhz is None else f", at an SM clock of {peak.sm_clock_mhz:.0f}{fmt.NBSP}MHz"
+    return f"what a product of {row.problem.m}³ sustains{limited}{clock}"
+
+
 def _share(row: Row, ceiling: Row, work: float) -> Interval | None:
     if row.summary is None:
         return None
     faster = speedup(row.measurement, ceiling.measurement)
     return scaled(faster, work) if faster is not None else None
+
+
+def inverse(ns: Interval, factor: float) -> Interval:
+    """`factor` over a time, with its interval."""
+    low, high = ns.low, ns.high
+    return Interval(
+        estimate=factor / ns.estimate,
+        low=None if high is None else factor / high,
+        high=None if low is None else factor / low,
+    )
 
 
 def scaled(value: Interval, factor: float) -> Interval:

@@ -31,7 +31,8 @@ def ceilings_table(f: Figures) -> Table:
     ]  # fmt: skip
     note = (
         "Every roof and share on this page is by the measured column. Timed by graph/cold; peaks on random values, "
-        "never zeros. Copy counts the bytes read and those written. "
+        "never zeros. A peak is what so large a product sustains, often at the power limit and so at the clock beside "
+        "it: a short product can exceed it. Copy counts the bytes read and those written. "
     )
     note += f"Datasheet: {sheet.source}; dense, no sparsity." if sheet else "Datasheet: none known here for this GPU."
     return table("Ceilings, measured in this run", heads, rows, note=note)

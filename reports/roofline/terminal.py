@@ -11,10 +11,11 @@ from rich.text import Text
 
 from reports import format as fmt
 from reports.claims import Word
-from reports.figures import Figures, Row
+from reports.figures import BASELINE, Figures, Row
 from reports.roofline.points import (
+    SAME_PRODUCT,
     Weight,
-    fastest,
+    fastest_product,
     median_ns,
     of_attainable,
     of_weight,
@@ -34,7 +35,7 @@ SHOWN_TOKENS = (1, 8, 64, 512)
 MOST_ROWS = 45
 """Weights and dtypes; the page has all."""
 
-STYLES = {Word.CONFIRMED: "green", Word.REFUTED: "red"}
+STYLES = {Word.CONFIRMED: "green", Word.REFUTED: "red", Word.UNDECIDED: "yellow"}
 
 
 def roofline_sections(f: Figures) -> Iterator[RenderableType]:
@@ -80,6 +81,7 @@ def _weights(f: Figures) -> Iterator[RenderableType]:
     columns = [n for n in measured if n in SHOWN_TOKENS or len(measured) <= len(SHOWN_TOKENS)]
     way = f.headline.label if f.headline else ""
     yield Text(f"\nFastest kernel by T: µs a launch by {way}, % of what the ceilings allow", style="bold")
+    yield Text(f"Without {SAME_PRODUCT}: it is {BASELINE}'s product by another call.", style="dim")
     spreads = _spreads(rows.values())
     if spreads:
         half, most = fmt.percent(statistics.median(spreads)), fmt.percent(max(spreads))
@@ -91,7 +93,7 @@ def _weights(f: Figures) -> Iterator[RenderableType]:
         shown.add_column(f"T = {n}", justify="right", no_wrap=True)
     last: Weight | None = None
     for (weight, dtype), own in list(rows.items())[:MOST_ROWS]:
-        best = [fastest([r for r in own if r.problem.n == n]) for n in columns]
+        best = [fastest_product([r for r in own if r.problem.n == n]) for n in columns]
         shown.add_row(
             weight_label(weight) if weight != last else "", Text(fmt.name(dtype)), *(_cell(f, r) for r in best)
         )

@@ -10,7 +10,8 @@ from reports.claims import Claim, Judged, Word, claims
 from reports.figures import Figures
 from reports.tables import Cell, Table, table, text
 
-MARKS = {Word.CONFIRMED: "best", Word.REFUTED: "bad"}
+MARKS = {Word.CONFIRMED: "best", Word.REFUTED: "bad", Word.UNDECIDED: ""}
+"""By word; the others, without a figure that could judge, stand back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ def takeaway(found: tuple[tuple[Claim, Judged], ...]) -> str:
 
 
 def _of(word: Word, number: int) -> str:
-    """E.g. `are refuted`, `cannot be measured here`."""
+    """E.g. `are refuted`, `is undecided`, `cannot be measured here`."""
     return str(word) if word is Word.CANNOT else f"{'is' if number == 1 else 'are'} {word}"
 
 

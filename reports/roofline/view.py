@@ -13,7 +13,8 @@ from reports.roofline.energy import energy_tables
 from reports.roofline.llama import DECODE, PREFILL, SCOPE, bound_ns, llama_table, slower_per_token, step
 from reports.roofline.points import (
     Weight,
-    fastest,
+    fastest_product,
+    is_compute_bound,
     is_roofline,
     of_attainable,
     of_weight,
@@ -22,6 +23,7 @@ from reports.roofline.points import (
     weights,
 )
 from reports.roofline.ran import Ran, ran
+from reports.roofline.shares import sustained
 from reports.roofline.tables import ceilings_table, own_table, reference_table, weight_only_tables
 from reports.roofline.verdicts import Verdicts, verdicts
 from reports.tables import Table
@@ -92,7 +94,8 @@ def takeaway(f: Figures) -> str:
         return "No product with several tokens was measured."
     weight, dtype = lead
     rows = [r for r in of_weight(points(f), weight) if r.problem.dtype == dtype]
-    ends = [fastest([r for r in rows if r.problem.n == n]) for n in (rows[0].problem.n, max(r.problem.n for r in rows))]
+    counts = rows[0].problem.n, max(r.problem.n for r in rows)
+    ends = [fastest_product([r for r in rows if r.problem.n == n]) for n in counts]
     first, last = ends
     if first is None or first.summary is None:
         return "No product with several tokens has figures."
@@ -107,6 +110,8 @@ def takeaway(f: Figures) -> str:
         slower = last.summary.median_ns.estimate / first.summary.median_ns.estimate
         said += f" At T{fmt.NBSP}={fmt.NBSP}{last.problem.n} it takes {_took(f, last)}: {more:g} times the work in "
         said += f"{significant(slower, 2)} times the time."
+        if is_compute_bound(f, last):
+            said += f" The measured peak is {sustained(f, dtype)}: a short product can exceed it."
     return said
 
 
