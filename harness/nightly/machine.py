@@ -103,11 +103,11 @@ def checks(
         say: told in one line what is waited for.
     """
     yield from _disk(machine, store)
-    yield _compilers(machine, "cpu" if device == CPU else "cuda")
     if device == CPU:
         yield Check(what="GPU", said=f"not looked at: --device {CPU} asks for CPU numbers")
-        return
-    yield from _gpu(machine, device, idle_wait_s, say)
+    else:
+        yield from _gpu(machine, device, idle_wait_s, say)
+    yield _compilers(machine, "cpu" if device == CPU else "cuda")  # last: without a GPU nox installs no nvcc
 
 
 def _disk(machine: Machine, store: Store) -> Iterator[Check]:
