@@ -246,7 +246,7 @@ def prepare(session: nox.Session, *groups: str, nvcc: bool = False) -> str:
     if any(re.search(r"://([^/]*:[^/]*@|.*[?#])", word) for word in words):  # before it is shown as what is run
         sys.stderr.write("a URL holds a login or a query; credentials come from the environment alone\n")
         leave(WRONG_USAGE)
-    if any("s3://" in word for word in words):
+    if any(re.search(r"\bs3a?://", word) for word in words):
         groups = (*groups, "s3")
     if "--no-venv" in sys.argv:  # nox does not tell a session without a venv of its own
         return python_on_path(session, [group for group in groups if group != "page"])

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.reproduce.request import FILES, SESSIONS
+from harness.suites_command import HERE, QUIET
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -51,6 +52,18 @@ def test_sessions_that_measure_are_repeated_with_their_own_options() -> None:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "measure"
     }
     assert calls | {"nightly": ()} == SESSIONS  # harness.nightly calls the suites itself, and adds none either
+
+
+def test_the_suites_are_called_in_one_way() -> None:
+    """The words for pytest stand in noxfile.py, which runs in nox's Python, and where a program waits for a bench."""
+    lists = {
+        node.targets[0].id: tuple(ast.literal_eval(node.value))
+        for node in ast.walk(ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id in ("quiet", "here")
+    }
+    assert lists == {"quiet": QUIET, "here": HERE}
 
 
 def test_a_childs_exit_code_is_noxs() -> None:
@@ -136,7 +149,7 @@ def test_arguments_are_passed_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["SGEMV_STORE", "--store"])
 def test_a_store_in_s3_brings_what_it_needs(where: str, tmp_path: Path) -> None:
     """A Python without it is told of s3fs, too; one that keeps its runs in a folder is not."""
-    environment = {"SGEMV_STORE": "s3://bucket/prefix"} if where == "SGEMV_STORE" else {}
+    environment = {"SGEMV_STORE": "s3a://bucket/prefix"} if where == "SGEMV_STORE" else {}
     options = ["--", "--store", "s3://bucket/prefix"] if where == "--store" else []
     assert " s3fs, or leave --no-venv out" in without_packages(tmp_path, "runs", *options, **environment).stderr
     assert "s3fs" not in without_packages(tmp_path, "runs").stderr
