@@ -22,9 +22,11 @@ class Rule:
     """Stands before each name of the rule: one rule serves several dtypes."""
 
 
-_TOKENS = {"hgemv": "float16", "bgemv": "bfloat16", "gemv_w8": "int8"}
-RULES = {CHOOSER: Rule(file="rule.h", dtype="float32")} | {
-    name: Rule(file="tokens_rule.h", dtype=dtype, prefix=f"{name}_") for name, dtype in _TOKENS.items()
+RULES = {
+    CHOOSER: Rule(file="rule.h", dtype="float32"),
+    "hgemv": Rule(file="halves_rule.h", dtype="float16", prefix="hgemv_"),
+    "bgemv": Rule(file="halves_rule.h", dtype="bfloat16", prefix="bgemv_"),
+    "gemv_w8": Rule(file="int8_rule.h", dtype="int8", prefix="gemv_w8_"),
 }
 """By the name of the kernel that picks."""
 

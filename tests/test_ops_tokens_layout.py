@@ -143,7 +143,7 @@ def test_what_a_rule_picks_must_take_the_operands() -> None:
         (5, 2, 1, "half_packed, which does not take this layout"),
     ):
         found = refusal("planted", *operands(m, 6, tokens, gap=gap))
-        assert found == (None if words is None else f"the rule picks planted_{words}; mend tokens_rule.h")
+        assert found == (None if words is None else f"the rule picks planted_{words}; mend that rule")
     a = lines(2, 6, 6, HALF, first=1)
     found = refusal("planted", a, *operands(2, 6, 1)[1:])
-    assert found == "the rule picks planted_half_few, which does not take this alignment; mend tokens_rule.h"
+    assert found == "the rule picks planted_half_few, which does not take this alignment; mend that rule"

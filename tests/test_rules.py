@@ -42,7 +42,8 @@ return {"lanes", "another"};
 
 def test_a_rule_of_stems_serves_several_dtypes(tmp_path: Path) -> None:
     """Each kernel that picks runs the variants of its own dtype."""
-    (tmp_path / "tokens_rule.h").write_text(STEMS)
+    for file in ("halves_rule.h", "int8_rule.h"):
+        (tmp_path / file).write_text(STEMS)
     for name, dtype in (("hgemv", "FLOAT16"), ("gemv_w8", "INT8")):
         lines = [f'GEMV_{"VARIANT" if part else "KERNEL"}({name}{part}, {dtype}, 8, 2, "mine") {{\n' for part in PARTS]
         (tmp_path / f"{name}.cu").write_text(lines[0])
@@ -55,14 +56,14 @@ def test_a_rule_of_stems_serves_several_dtypes(tmp_path: Path) -> None:
 
 def test_a_stem_without_a_variant_of_a_dtype_is_refused(tmp_path: Path) -> None:
     """One dtype may not have what the rule picks for all."""
-    (tmp_path / "tokens_rule.h").write_text(STEMS)
+    (tmp_path / "halves_rule.h").write_text(STEMS)
     (tmp_path / "hgemv.cu").write_text(
         "".join(f'GEMV_KERNEL(hgemv{part}, FLOAT16, 8, 2, "mine") {{\n' for part in PARTS)
     )
     assert set(declarations(tmp_path)) == {f"hgemv{part}" for part in PARTS}
     lacking = "".join(f'GEMV_KERNEL(bgemv{part}, BFLOAT16, 8, 2, "mine") {{\n' for part in PARTS[:2])
     (tmp_path / "bgemv.cu").write_text(lacking)
-    words = r"tokens_rule\.h:3: picks 'bgemv_lanes', which no source declares; correct the name"
+    words = r"halves_rule\.h:3: picks 'bgemv_lanes', which no source declares; correct the name"
     declarations_module._declarations.cache_clear()
     with pytest.raises(DeclarationError, match=words):
         declarations(tmp_path)

@@ -71,10 +71,12 @@ enum cudaDeviceAttr {
   cudaDevAttrComputeCapabilityMinor,
   cudaDevAttrClusterLaunch,
 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
 namespace cuda {
 
-constexpr std::size_t kMostSharedBytes = 48 * 1024;
+constexpr std::size_t kMostSharedBytes = 48 * 1024;  // of a kernel that did not ask for more
+constexpr std::size_t kMostAskedBytes = 99 * 1024;   // the least that a GPU since compute capability 8.0 grants
 constexpr unsigned kMostBlocks = 2147483647;  // of a grid's first dimension
 
 inline int multiprocessors = 1;  // that the device says it has
@@ -102,12 +104,20 @@ T* dynamic_shared() {
   return dynamic_shared_memory->as<T>();
 }
 
+inline std::map<const void*, std::size_t> asked_shared_bytes;  // by kernel
+
+template <class Kernel>
+std::size_t most_shared_bytes(Kernel kernel) {
+  const auto asked = asked_shared_bytes.find(reinterpret_cast<const void*>(kernel));
+  return asked == asked_shared_bytes.end() ? kMostSharedBytes : asked->second;
+}
+
 template <class Kernel>
 auto launch(Kernel kernel, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
   return [=](auto... arguments) {
     const unsigned threads = block.x * block.y * block.z;
     if (grid.x > kMostBlocks || grid.x * grid.y * grid.z == 0 || threads == 0 || threads > lanes::kMostThreads ||
-        shared_bytes > kMostSharedBytes) {
+        shared_bytes > most_shared_bytes(kernel)) {
       last_error = cudaErrorInvalidConfiguration;
       return;
     }
@@ -181,6 +191,13 @@ T __ldg(const T* address) {
 inline cudaError_t cudaGetLastError() { return std::exchange(cuda::last_error, cudaSuccess); }
 inline const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaSuccess ? "no error" : "invalid configuration argument";
+}
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel kernel, cudaFuncAttribute, int bytes) {
+  if (bytes < 0 || static_cast<std::size_t>(bytes) > cuda::kMostAskedBytes)
+    return cuda::last_error = cudaErrorInvalidConfiguration;
+  cuda::asked_shared_bytes[reinterpret_cast<const void*>(kernel)] = static_cast<std::size_t>(bytes);
+  return cudaSuccess;
 }
 inline cudaError_t cudaGetDevice(int* device) {
   *device = 0;
