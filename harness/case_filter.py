@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.errors import CommandError, Exit
+from harness.errors import CommandError, Exit, unknown
 from harness.model import Case
 from harness.problems import SHAPE, parse_shapes, shape_text
 from harness.words import visible
@@ -76,9 +76,8 @@ class CaseFilter:
         return " ".join(f"{option} {visible(value)}" for option, values in named.items() for value in values)
 
 
-def _check_known(option: str, names: Iterable[str], known: Iterable[str]) -> None:
-    there = list(dict.fromkeys(known))
+def _check_known(option: str, names: Iterable[str], cases: Iterable[str]) -> None:
+    known = list(dict.fromkeys(cases))
     for name in names:
-        if name not in there:
-            wanted = f"one of {', '.join(visible(each) for each in there)}"
-            raise CommandError(f"{option}: found {name!r}, wanted {wanted}", Exit.USAGE)
+        if name not in known:
+            raise unknown(option, name, [visible(each) for each in known])

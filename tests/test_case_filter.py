@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import pytest
 
@@ -44,8 +45,8 @@ def test_what_is_wanted(arguments: list[str], wanted: list[Case]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--kernel", "c"], "--kernel: found 'c', wanted one of a, b"),
-        (["--timer", "grpah"], "--timer: found 'grpah', wanted one of graph, async"),
+        (["--kernel", "c"], "--kernel: found 'c', wanted one of: a, b"),
+        (["--timer", "grpah"], "--timer: found 'grpah', wanted one of: graph, async"),
         (["--kernel", "a", "--timer", "async"], "--kernel a --timer async: none of the 4 cases in these runs"),
         (["--shape", "9x9"], "--shape 9x9: none of the 4 cases in these runs"),
     ],
@@ -56,6 +57,15 @@ def test_what_no_case_has(arguments: list[str], line: str) -> None:
         asked(*arguments).check(ALL)
     assert (str(error.value), error.value.code) == (line, Exit.USAGE)
     asked(*arguments).check([])
+
+
+def test_of_many_names_the_nearest_is_told() -> None:
+    """A line of fifty names is not read."""
+    many = [replace(ALL[0], kernel=f"hgemv_tiles_{warps}") for warps in range(50)]
+    wanted = "--kernel: found 'hgemv_tile_7', wanted one of 50 names; did you mean hgemv_tiles_7"
+    with pytest.raises(CommandError, match=f"^{wanted}") as error:
+        asked("--kernel", "hgemv_tile_7").check(many)
+    assert error.value.code == Exit.USAGE
 
 
 VIEWS = [

@@ -133,8 +133,8 @@ def test_an_interrupt_leaves_with_130(command: Command, monkeypatch: pytest.Monk
             ["base", "fine", "--threshold", "2.5"],
             ("--threshold: found '2.5', wanted a fraction from 0 to below 1, such as 0.025 for 2.5 %"),
         ),
-        (["base", "fine", "--kernel", "nope"], "--kernel: found 'nope', wanted one of steady, quick, slow, lost"),
-        (["base", "slower", "--timer", "grpah"], "--timer: found 'grpah', wanted one of graph, async"),
+        (["base", "fine", "--kernel", "nope"], "--kernel: found 'nope', wanted one of: steady, quick, slow, lost"),
+        (["base", "slower", "--timer", "grpah"], "--timer: found 'grpah', wanted one of: graph, async"),
         (["base", "fine", "--shape", "9y9"], "--shape: found '9y9', wanted MxK or MxKxN with whole numbers"),
         (["base", "fine", "--shape", "9x9"], "--shape 9x9: none of the 5 cases in these runs"),
         (

@@ -384,8 +384,8 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            (["--kernel", "sgemv_typo"], "--kernel: found 'sgemv_typo', wanted one of torch.matmul, sgemv_k32_f32"),
-            (["--timer", "clock"], "--timer: found 'clock', wanted one of graph, async"),
+            (["--kernel", "sgemv_typo"], "--kernel: found 'sgemv_typo', wanted one of: torch.matmul, sgemv_k32_f32"),
+            (["--timer", "clock"], "--timer: found 'clock', wanted one of: graph, async"),
             (["--kernel", "read", "--timer", "graph"], "--kernel read --timer graph: none of the 4 cases"),
             (["--shape", "7x7"], "--shape 7x7: none of the 4 cases"),
             (["--shape", "x"], "--shape: found 'x', wanted MxK"),
