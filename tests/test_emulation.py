@@ -40,9 +40,9 @@ def judge(emulator: Emulator, name: str, problem: Problem, placement: Placement)
     return Gate(problem, "cpu").check(kernel, lambda _: None)
 
 
-@pytest.mark.parametrize("name", ["down", "halves", "shared", "rows", "columns", "either", "stages"])
+@pytest.mark.parametrize("name", ["down", "halves", "shared", "copied", "rows", "columns", "either", "stages"])
 def test_a_planted_right_kernel_passes(emulator: Emulator, name: str) -> None:
-    """Whatever it uses: shuffles, masks of half a warp, shared memory of both kinds, strides, scratch, others."""
+    """Whatever it uses: shuffles, masks of half a warp, shared memory of both kinds, copies, strides, scratch, others."""
     declaration = declarations(PLANTED)[name]
     sides = itertools.product(grid.orders(declaration), ((1, 2), (4, 64), (5, 202)), grid.arrangements(declaration))
     for by_columns, (m, k), arrangement in sides:
@@ -69,6 +69,7 @@ FAULTS = {
     "unwritten": "integers: 1 of 1 wrong, first y[0]: found nan, ",
     "no_barrier": "integers: 1 of 1 wrong, first y[0]: found nan, ",
     "late_reader": "integers, launch 2: 1 of 1 wrong, first y[0]: found nan, ",
+    "early_reader": "integers: 1 of 1 wrong, first y[0]: found nan, ",
     "early_writer": "integers: 1 of 1 wrong, first y[0]: found ",
     "static_overrun": "wrong.cu: runtime error: index 2 out of bounds for type 'float [2]'",
     "dynamic_overrun": "READ of size 4 at wrong.cu; 0 bytes behind dynamic shared memory, which has 256 bytes; in ",
@@ -94,6 +95,7 @@ ONE_ROW = {
     "unwritten",
     "no_barrier",
     "late_reader",
+    "early_reader",
     "early_writer",
     "static_overrun",
     "dynamic_overrun",

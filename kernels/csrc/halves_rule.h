@@ -7,9 +7,9 @@
 
 namespace sgemv {
 
-// Several tokens: as many warps share 16 rows as run at once, and have a round of lines. A multiprocessor's shared memory
-// has room for 12 blocks of 2 warps, 6 of 4, 4 of 8 and 2 of 16.
-inline TokenChoice choose_for_tiles(const TokenArgs& args, std::int64_t vectors, const Machine& machine) {
+// Several tokens: as many warps share 16 rows as still let all blocks run at once. A multiprocessor's shared memory has
+// room for 12 blocks of 2 warps, 6 of 4, 4 of 8 and 2 of 16.
+inline TokenChoice choose_for_tokens(const TokenArgs& args, std::int64_t vectors, const Machine& machine) {
   const std::int64_t tiles = (args.m + 15) / 16;
   const auto at_once = [&](std::int64_t blocks) { return tiles <= blocks * machine.multiprocessors; };
   if (vectors <= 16) return {"lines_16x1x3", "short rows: a warp has 16"};
@@ -33,7 +33,7 @@ inline TokenChoice choose_for_row(const TokenArgs& args, std::int64_t vectors, c
 // Looks at shape and machine, never at values. `vectors` of 16 bytes are in a row.
 inline TokenChoice choose_for_halves(const TokenArgs& args, const Machine& machine) {
   const std::int64_t vectors = args.k / 8;
-  if (args.n > 1) return choose_for_tiles(args, vectors, machine);
+  if (args.n > 1) return choose_for_tokens(args, vectors, machine);
   if (vectors <= 16 || (vectors <= 64 && !fit_at_once(32 * args.m, machine)))
     return {"groups_8", "one token, short rows: 8 lanes each, or two"};
   if (vectors <= 128) return {"groups_32", "one token: a warp each row, or two"};

@@ -7,8 +7,8 @@
 
 namespace sgemv {
 
-// Several tokens: as many warps share 16 rows as run at once, and have a round of loads.
-inline TokenChoice choose_for_int8_tiles(const TokenArgs& args, std::int64_t vectors, const Machine& machine) {
+// Several tokens: as many warps share 16 rows as still let all blocks run at once.
+inline TokenChoice choose_for_int8_tokens(const TokenArgs& args, std::int64_t vectors, const Machine& machine) {
   const std::int64_t tiles = (args.m + 15) / 16;
   const auto at_once = [&](std::int64_t blocks) { return tiles <= blocks * machine.multiprocessors; };
   if (vectors <= 32) return {"tiles_16x1x2", "short rows: a warp has 16"};
@@ -39,7 +39,7 @@ inline TokenChoice choose_for_two_rows(const TokenArgs& args, std::int64_t vecto
 // Looks at shape and machine, never at values. `vectors` of 16 bytes are in a row.
 inline TokenChoice choose_for_int8(const TokenArgs& args, const Machine& machine) {
   const std::int64_t vectors = args.k / 16;
-  if (args.n > 1) return choose_for_int8_tiles(args, vectors, machine);
+  if (args.n > 1) return choose_for_int8_tokens(args, vectors, machine);
   if (vectors <= 16 || (vectors <= 64 && !fit_at_once(32 * args.m, machine)))
     return {"groups_8", "one token, short rows: 8 lanes each, or two"};
   if (vectors <= 128) return {"groups_32", "one token: a warp each row, or two"};

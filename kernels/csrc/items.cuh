@@ -33,7 +33,7 @@ __device__ __forceinline__ Word bits_of(__half2 pair) {
   return bits;
 }
 
-// 16 bytes that are read once. `line`: the rest of the cache line will be, too.
+// 16 bytes that are read once. `line`: the rest of the cache line will be next.
 template <bool line = false>
 __device__ __forceinline__ uint4 load_items(const void* address) {
   const auto from = static_cast<const float4*>(address);

@@ -1,51 +1,19 @@
 // Up to 8 tokens in one pass over A, as in tiles.cuh, but A and x come through shared memory: eight neighbouring lanes copy
-// a whole cache line of a row, where those that multiply it could load but half of one at a time, and what a lane waits
-// for is no register's.
+// 128 bytes of a row, where those that multiply it could load but half of that at a time, and what is on its way occupies
+// no registers.
 #pragma once
 
-#include <cstring>
-
+#include "copies.cuh"
 #include "tiles.cuh"
 
 namespace sgemv {
 
 constexpr int kLineBytes = 128;
 constexpr int kLineParts = kLineBytes / 16;
-constexpr int kSharedBytes = 228 * 1024;  // of a multiprocessor of an H100, H200 or B200, of which a block wants 1 KiB more
 
-// `bytes` of up to 16 of global memory on their way to shared memory, where 0 fills the rest. They are there once
-// `wait_for_copies` has returned in every lane and all lanes have met. `again`: others will want the same, so L1 has it.
-template <bool again>
-__device__ __forceinline__ void start_copy(uint4* to, const void* from, int bytes) {
-#if defined(__CUDA_ARCH__)
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  if constexpr (again)
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
-  else
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
-#else
-  *to = make_uint4(0, 0, 0, 0);
-  std::memcpy(to, from, bytes);
-#endif
-}
-
-// What was started since the last call is one group, which may be empty.
-__device__ __forceinline__ void close_group() {
-#if defined(__CUDA_ARCH__)
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-// Until at most the `newest` last groups are still on their way.
-template <int newest>
-__device__ __forceinline__ void wait_for_copies() {
-#if defined(__CUDA_ARCH__)
-  asm volatile("cp.async.wait_group %0;" ::"n"(newest) : "memory");
-#endif
-}
-
-// Some columns of some rows, in parts of 16 bytes. Eight lanes read at once, four parts of a row and four of the next:
-// those of odd rows lie `skew` parts further on, round about, in the banks that the others leave.
+// Some columns of some rows, in parts of 16 bytes. Eight lanes read at once, four parts of a row and four of the next. In
+// odd rows a part's number is XORed with `skew`, so that those lie in the banks that the even row leaves: half a line
+// apart where the four are neighbours, one part where they are every second.
 template <int rows, int parts, int skew>
 struct Columns {
   static constexpr int kRows = rows, kParts = parts;
@@ -59,13 +27,14 @@ template <class Item, int tiles>
 struct Stage {
   static constexpr int kColumns = kLineBytes / Item::kBytes;
   Columns<tiles * kTileRows, kLineParts, kLineParts / 2> a;
-  Columns<kTokens, kColumns / 8, Item::kItems == 8 ? kLineParts / 2 : 1> x;  // an int8's are two parts, side by side
+  Columns<kTokens, kColumns / 8, Item::kItems == 8 ? kLineParts / 2 : 1> x;  // what 16 int8 meet are two parts
 };
 
-// What a lane copies to a Columns, step by step: a part of every so-manieth row.
+// What a lane copies to a Columns, step by step: a part of every `kApart`th row.
 template <class To, bool again>
 class Copier {
   static constexpr int kApart = 32 / To::kParts;
+  static_assert(32 % To::kParts == 0 && To::kRows % kApart == 0);
 
  public:
   // From `from` on, of `rows` rows, whose last step has but `last` bytes.
@@ -95,11 +64,56 @@ class Copier {
   const char* from_;
 };
 
-// As many as shared memory has room for, and 1,024 threads.
+// What lane 4g + t of a warp multiplies of a stage: rows g and g + 8 of each tile, and token g.
+template <class Item, int tiles>
+class LinesShare {
+  static constexpr int kGroups = Item::kItems / 8;                // of 8 elements of x to 16 bytes of A
+  static constexpr int kHalvesAtOnce = Item::kItems == 8 ? 2 : 1;  // both of an int8's line want too many registers
+
+ public:
+  __device__ __forceinline__ LinesShare(const TokenArgs& args, std::int64_t first)
+      : group_(static_cast<int>(threadIdx.x) % 32 / 4), has_token_(group_ < args.n) {
+#pragma unroll
+    for (int i = 0; i < 2 * tiles; ++i) {
+      const std::int64_t own = first + i * 8 + group_;
+      excess_[i] = Item::excess_of_halves(args, own < args.m ? own : args.m - 1);
+    }
+  }
+
+  __device__ __forceinline__ void multiply_add(float (&sums)[tiles][2][4], Stage<Item, tiles>& stage) const {
+#pragma unroll(kHalvesAtOnce)
+    for (int half = 0; half < 2; ++half) {
+      const int part = half * 4 + static_cast<int>(threadIdx.x) % 4;
+      Word pairs[Item::kItems / 2] = {};
+      if (has_token_) {
+#pragma unroll
+        for (int i = 0; i < kGroups; ++i) {
+          const uint4 v = stage.x.at(group_, part * kGroups + i);
+          pairs[4 * i] = v.x, pairs[4 * i + 1] = v.y, pairs[4 * i + 2] = v.z, pairs[4 * i + 3] = v.w;
+        }
+      }
+#pragma unroll
+      for (int t = 0; t < tiles; ++t) {
+        const int row = t * kTileRows + group_;
+        multiply_add_rows<Item, 2>(sums[t], stage.a.at(row, part), stage.a.at(row + 8, part), excess_[2 * t],
+                                   excess_[2 * t + 1], pairs);
+      }
+    }
+  }
+
+ private:
+  int group_;
+  bool has_token_;
+  Word excess_[2 * tiles];
+};
+
+// Of a multiprocessor: as many as the shared memory of an H100, H200 or B200 has room for, with the 1 KiB that the system
+// keeps for each, and the least that any GPU takes, 16, and 1,024 threads.
 template <class Item, int tiles, int warps, int stages>
 constexpr int blocks_of_lines() {
-  const int room = kSharedBytes / (warps * stages * static_cast<int>(sizeof(Stage<Item, tiles>)) + 1024);
-  return room < 32 / warps ? room : 32 / warps;
+  const int room = 228 * 1024 / (warps * stages * static_cast<int>(sizeof(Stage<Item, tiles>)) + 1024);
+  const int most = 32 / warps < 16 ? 32 / warps : 16;
+  return room < most ? room : most;
 }
 
 // block 32 * warps, grid: 16 * tiles rows a block. A warp has `stages` on their way, in a ring.
@@ -107,9 +121,9 @@ template <class Item, int tiles, int warps, int stages>
 __global__ void __launch_bounds__(32 * warps, blocks_of_lines<Item, tiles, warps, stages>())
     gemv_lines_kernel(const TokenArgs args) {
   using Own = Stage<Item, tiles>;
-  constexpr int step = warps * Own::kColumns, groups = Item::kItems / 8;
+  constexpr int step = warps * Own::kColumns;
   extern __shared__ uint4 memory[];
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   Own* const ring = reinterpret_cast<Own*>(memory) + warp * stages;
   const std::int64_t first = std::int64_t{blockIdx.x} * kTileRows * tiles, column = warp * Own::kColumns;
   int left = static_cast<int>((args.k - column + step - 1) / step);  // of the warp's steps
@@ -121,53 +135,28 @@ __global__ void __launch_bounds__(32 * warps, blocks_of_lines<Item, tiles, warps
     a.start(stage.a, last, step * Item::kBytes);
     x.start(stage.x, last, step * 2);
   };
-#pragma unroll
+#pragma unroll 1
   for (int i = 0; i < stages; ++i) {
     if (i < left) copy(ring[i], i + 1 == left);
     close_group();
   }
-  Word excess[tiles][2];
-#pragma unroll
-  for (int i = 0; i < 2 * tiles; ++i) {
-    const std::int64_t own = first + i * 8 + lane / 4;
-    excess[i / 2][i % 2] = Item::excess_of_halves(args, own < args.m ? own : args.m - 1);
-  }
+  const LinesShare<Item, tiles> share(args, first);
   float sums[tiles][2][4] = {};
-  int slot = 0;
+  Own* stage = ring;
 #pragma unroll 1
   for (; left > 0; --left) {
     wait_for_copies<stages - 1>();
     __syncwarp();
-#pragma unroll(Item::kBytes)  // two halves of an int8's line at once would want more registers than there are
-    for (int half = 0; half < 2; ++half) {
-      const int part = half * 4 + lane % 4;
-      Word pairs[Item::kItems / 2] = {};
-      if (lane / 4 < args.n) {
-#pragma unroll
-        for (int i = 0; i < groups; ++i) {
-          const uint4 v = ring[slot].x.at(lane / 4, part * groups + i);
-          pairs[4 * i] = v.x, pairs[4 * i + 1] = v.y, pairs[4 * i + 2] = v.z, pairs[4 * i + 3] = v.w;
-        }
-      }
-#pragma unroll
-      for (int t = 0; t < tiles; ++t) {
-        const int row = t * kTileRows + lane / 4;
-        multiply_add_rows<Item, 2>(sums[t], ring[slot].a.at(row, part), ring[slot].a.at(row + 8, part), excess[t][0],
-                                   excess[t][1], pairs);
-      }
-    }
+    share.multiply_add(sums, *stage);
     __syncwarp();  // all have read what is overwritten now
-    if (left > stages) copy(ring[slot], left == stages + 1);
+    if (left > stages) copy(*stage, left == stages + 1);
     close_group();
-    slot = slot + 1 == stages ? 0 : slot + 1;
+    stage = stage + 1 == ring + stages ? ring : stage + 1;
   }
   // A warp's parts lie where its ring was.
-  float* const parts = reinterpret_cast<float*>(memory);
-#pragma unroll
-  for (int t = 0; t < tiles; ++t) {
-    if (t > 0) __syncthreads();
-    write_tile<Item, warps, stages * sizeof(Own) / sizeof(float)>(args, first + t * kTileRows, sums[t], parts);
-  }
+  static_assert(stages * sizeof(Own) >= tiles * kTileOutputs * sizeof(float));
+  write_tiles<Item, tiles, warps, stages * sizeof(Own) / sizeof(float)>(args, first, sums,
+                                                                         reinterpret_cast<float*>(memory));
 }
 
 template <class Item, int tiles, int warps, int stages>

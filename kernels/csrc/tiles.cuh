@@ -91,23 +91,26 @@ class TileShare {
 
 constexpr int kTileOutputs = kTokens * kTileRows;
 
-// Adds the parts of a block's warps, in their order, and writes. `parts`: shared memory, in which a warp has its own part
-// at each `apart` floats.
-template <class Item, int warps, int apart>
-__device__ __forceinline__ void write_tile(const TokenArgs& args, std::int64_t first, const float (&sums)[2][4],
-                                           float* parts) {
+// Adds the parts of a block's warps, in their order, and writes the block's tiles, from row `first` on. `parts`: shared
+// memory, in which a warp has its own part at each `apart` floats.
+template <class Item, int tiles, int warps, int apart>
+__device__ __forceinline__ void write_tiles(const TokenArgs& args, std::int64_t first, const float (&sums)[tiles][2][4],
+                                            float* parts) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   float* part = parts + warp * apart + lane % 4 * 2 * kTileRows + lane / 4;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) part[i % 2 * kTileRows + i / 2 * 8] = sums[0][i] + sums[1][i];
+  for (int i = 0; i < 4 * tiles; ++i)
+    part[i / 4 * kTileOutputs + i % 2 * kTileRows + i % 4 / 2 * 8] = sums[i / 4][0][i % 4] + sums[i / 4][1][i % 4];
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < args.n * kTileRows; i += 32 * warps) {
-    const std::int64_t row = first + i % kTileRows;
+  const int outputs = static_cast<int>(args.n) * kTileRows;  // of a tile
+  for (int i = static_cast<int>(threadIdx.x); i < tiles * outputs; i += 32 * warps) {
+    const int tile = tiles == 1 ? 0 : i / outputs, own = i - tile * outputs;
+    const std::int64_t row = first + tile * kTileRows + own % kTileRows;
     if (row >= args.m) continue;
     float total = 0.0f;
 #pragma unroll
-    for (int w = 0; w < warps; ++w) total += parts[w * apart + i];
-    static_cast<HalfBits*>(args.y)[i / kTileRows * args.y_stride + row] = Item::result(args, row, total);
+    for (int w = 0; w < warps; ++w) total += parts[w * apart + tile * kTileOutputs + own];
+    static_cast<HalfBits*>(args.y)[own / kTileRows * args.y_stride + row] = Item::result(args, row, total);
   }
 }
 
@@ -119,7 +122,7 @@ __global__ void __launch_bounds__(32 * warps, blocks) gemv_tiles_kernel(const To
   constexpr int columns = loads * Share::kColumns, step = warps * columns;
   const std::int64_t first = std::int64_t{blockIdx.x} * kTileRows;
   const Share share(args, first);
-  typename Share::Sums sums = {};
+  float sums[1][2][4] = {};
   typename Share::Weights a[loads];
   typename Share::Pairs x;
   std::int64_t column = static_cast<int>(threadIdx.x) / 32 * columns;
@@ -133,7 +136,7 @@ __global__ void __launch_bounds__(32 * warps, blocks) gemv_tiles_kernel(const To
     for (int i = 0; i < loads; ++i) {
       const std::int64_t own = column + i * Share::kColumns;
       share.template load<true>(x, own);
-      share.multiply_add(sums, a[i], x);
+      share.multiply_add(sums[0], a[i], x);
       if (column + step + columns <= args.k) share.template load<true>(a[i], own + step);
     }
   }
@@ -141,10 +144,10 @@ __global__ void __launch_bounds__(32 * warps, blocks) gemv_tiles_kernel(const To
   for (; column < args.k; column += Share::kColumns) {  // the last, not whole
     share.template load<false>(a[0], column);
     share.template load<false>(x, column);
-    share.multiply_add(sums, a[0], x);
+    share.multiply_add(sums[0], a[0], x);
   }
   __shared__ float parts[warps * kTileOutputs];
-  write_tile<Item, warps, kTileOutputs>(args, first, sums, parts);
+  write_tiles<Item, 1, warps, kTileOutputs>(args, first, sums, parts);
 }
 
 // Where rows or tokens do not start on 16 bytes, whichever variant was asked for.

@@ -11,12 +11,15 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "lanes.h"
 #include "memory.h"
 
+#define CUDA_ON_CPU  // what stands in a kernel for inline PTX asks for it
 #define __CUDACC__
 #define __host__
 #define __device__
@@ -112,6 +115,45 @@ std::size_t most_shared_bytes(Kernel kernel) {
   return asked == asked_shared_bytes.end() ? kMostSharedBytes : asked->second;
 }
 
+// Copies of a thread on their way, by groups. In one order of the lanes each is made as late as may be: when it is waited
+// for, or at the block's next barrier. In the other it is made at once.
+struct Copy {
+  void* to;
+  const void* from;
+  int bytes;
+};
+struct Copies {
+  std::deque<std::vector<Copy>> closed;
+  std::vector<Copy> open;
+};
+inline std::map<unsigned, Copies> copies;  // by thread
+
+inline void make(const Copy& copy) {
+  char whole[16] = {};
+  std::memcpy(whole, copy.from, copy.bytes);
+  std::memcpy(copy.to, whole, sizeof whole);
+}
+
+inline void start_copy(void* to, const void* from, int bytes) {
+  if (lanes::order == lanes::Order::ascending)
+    copies[lanes::thread_index.x].open.push_back({to, from, bytes});
+  else
+    make({to, from, bytes});
+}
+
+inline void close_group() {
+  Copies& own = copies[lanes::thread_index.x];
+  own.closed.push_back(std::move(own.open));
+  own.open.clear();
+}
+
+// Until at most the `newest` last groups are on their way.
+inline void wait_for_copies(std::size_t newest) {
+  Copies& own = copies[lanes::thread_index.x];
+  for (; own.closed.size() > newest; own.closed.pop_front())
+    for (const Copy& copy : own.closed.front()) make(copy);
+}
+
 template <class Kernel>
 auto launch(Kernel kernel, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
   return [=](auto... arguments) {
@@ -125,6 +167,7 @@ auto launch(Kernel kernel, dim3 grid, dim3 block, std::size_t shared_bytes = 0, 
     block_size = block;
     const auto fresh_shared_memory = [=] {
       static_shared_memory.clear();
+      copies.clear();
       dynamic_shared_memory = std::make_unique<memory::Buffer>("dynamic shared memory", shared_bytes, 16);
     };
     lanes::run_grid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, fresh_shared_memory,
@@ -179,7 +222,10 @@ inline unsigned __ballot_sync(unsigned mask, int predicate, CALLED) {
 inline void __syncwarp(unsigned mask = 0xffffffffu, CALLED) {
   lanes::exchange("__syncwarp", {file, line}, mask, lanes::lane_of_warp(), 0);
 }
-inline void __syncthreads(CALLED) { lanes::wait_for_block("__syncthreads", {file, line}); }
+inline void __syncthreads(CALLED) {
+  cuda::wait_for_copies(0);
+  lanes::wait_for_block("__syncthreads", {file, line});
+}
 
 #undef CALLED
 

@@ -23,6 +23,10 @@ AROUND = (256, 512, 1024, 2048, 4096)
 """Columns that a row's threads read at once, or several times that."""
 LONG = (5000, 10007)
 """Columns of few rows."""
+BLOCKS = (9, 16, 17, 32, 33)
+"""Rows of whole tiles and of begun ones, ..."""
+ROUNDS = (300, 2053, 4099, 5000)
+"""... by vectors, over columns that a ring of loads goes round for, with a tail."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +82,8 @@ def edges(declaration: Declaration, k_step: int = 1) -> Iterator[Trial]:
     shapes = [(next(few), k, next(tokens)) for k in [*range(0, 131, k_step), *around]]
     shapes += [(1 + k % 3, k, next(tokens)) for k in LONG]
     shapes += [(m, k, next(tokens)) for m, k in zip(ROWS, itertools.cycle((3, 16, 33, 64, 8)), strict=False)]
+    for (m, k), n in zip(itertools.product(BLOCKS, ROUNDS), tokens, strict=False):
+        yield Trial(m=m, k=k, n=n, placement=ARRANGEMENTS[1].place(m, k, n, items))
     where = itertools.cycle(ARRANGEMENTS)
     for (m, k, n), arrangement in zip(shapes, where, strict=False):
         yield Trial(m=m, k=k, n=n, placement=arrangement.place(m, k, n, items))

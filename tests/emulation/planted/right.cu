@@ -1,5 +1,6 @@
 // Right kernels that use what those of the project may use one day: the emulation must run each as a GPU does.
 #include "common.cuh"
+#include "copies.cuh"
 
 namespace planted {
 
@@ -91,6 +92,28 @@ __global__ void add_halves_kernel(const sgemv::Args args, const float* evens, co
   args.y[blockIdx.x * args.y_stride] = evens[blockIdx.x] + odds[blockIdx.x];
 }
 
+// A row's elements of A and x come through shared memory, four at a time, in a ring of two groups.
+__global__ void copied_kernel(const sgemv::Args args) {
+  __shared__ uint4 copied[2][2];
+  const float *const a = args.a + blockIdx.x * args.a_stride, *const x = args.x;
+  const auto copy = [&](std::int64_t column) {
+    const int left = static_cast<int>(args.k - column), bytes = left < 0 ? 0 : left < 4 ? 4 * left : 16;
+    sgemv::start_copy<false>(&copied[column / 4 % 2][0], a + (bytes == 0 ? 0 : column), bytes);
+    sgemv::start_copy<true>(&copied[column / 4 % 2][1], x + (bytes == 0 ? 0 : column), bytes);
+    sgemv::close_group();
+  };
+  copy(0);
+  copy(4);
+  float sum = 0.0f;
+  for (std::int64_t column = 0; column < args.k; column += 4) {
+    sgemv::wait_for_copies<1>();
+    const auto* const pair = reinterpret_cast<const float*>(copied[column / 4 % 2]);
+    for (int i = 0; i < 4; ++i) sum = fmaf(pair[i], pair[4 + i], sum);
+    copy(column + 8);
+  }
+  args.y[blockIdx.x] = sum;
+}
+
 }  // namespace planted
 
 SGEMV_KERNEL(rows, K_ANY, 1, ROWS, 4, "row-major views") { planted::start_views(args); }
@@ -105,6 +128,9 @@ SGEMV_KERNEL(stages, K_ANY, 1, ROWS, 4, "two stages, by way of scratch") {
   const unsigned blocks = static_cast<unsigned>(args.m);
   planted::half_sums_kernel<<<blocks, 2, 0, sgemv::stream_of(args)>>>(args, evens, odds);
   planted::add_halves_kernel<<<blocks, 1, 0, sgemv::stream_of(args)>>>(args, evens, odds);
+}
+SGEMV_KERNEL(copied, K_ANY, 1, PACKED, 4, "asynchronous copies, of whole parts and of parts") {
+  planted::copied_kernel<<<static_cast<unsigned>(args.m), 1, 0, sgemv::stream_of(args)>>>(args);
 }
 SGEMV_KERNEL(down, K_ANY, 1, PACKED, 4, "shuffles down, one broadcast, fmaf, __ldg") {
   const unsigned blocks = static_cast<unsigned>(sgemv::ceil_div(args.m, 2));

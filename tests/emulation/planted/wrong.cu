@@ -1,5 +1,6 @@
 // Kernels with one fault each, which the emulation must find. Each shows it on one small problem.
 #include "common.cuh"
+#include "copies.cuh"
 
 namespace planted {
 
@@ -106,6 +107,17 @@ __global__ void early_writer_kernel(sgemv::Args args) {
   if (threadIdx.x == 63) args.y[0] = sum;
 }
 
+// Of one row a thread adds four products, whose elements of A are copied; it waits for all copies but the last group.
+__global__ void early_reader_kernel(sgemv::Args args) {
+  __shared__ uint4 copied[32];
+  sgemv::start_copy<false>(&copied[threadIdx.x], args.a + 4 * threadIdx.x, 16);
+  sgemv::close_group();
+  sgemv::wait_for_copies<1>();
+  const float sum = dot(reinterpret_cast<const float*>(&copied[threadIdx.x]), args.x + 4 * threadIdx.x, 4);
+  const float total = sgemv::sum_over_lanes<32>(sum);
+  if (threadIdx.x == 0) args.y[0] = total;
+}
+
 __global__ void endless_kernel(sgemv::Args args) {
   volatile const float* y = args.y;
   while (y[0] != 1.0f) {
@@ -188,6 +200,9 @@ SGEMV_KERNEL(late_reader, K_ANY, 1, PACKED, 4, "a race that only one order of th
 }
 SGEMV_KERNEL(early_writer, K_MULTIPLE_OF, 64, PACKED, 4, "a race: writes what another warp may not have read yet") {
   start(planted::early_writer_kernel, args, 64);
+}
+SGEMV_KERNEL(early_reader, K_EQUAL_TO, 128, PACKED, 16, "reads what is still on its way") {
+  start(planted::early_reader_kernel, args, 32);
 }
 SGEMV_KERNEL(static_overrun, K_ANY, 1, PACKED, 4, "writes behind a shared array") {
   start(planted::shared_fault_kernel<planted::kStaticOverrun>, args, 64);
