@@ -42,7 +42,7 @@ def judge(emulator: Emulator, name: str, problem: Problem, placement: Placement)
 
 @pytest.mark.parametrize("name", ["down", "halves", "shared", "copied", "rows", "columns", "either", "stages"])
 def test_a_planted_right_kernel_passes(emulator: Emulator, name: str) -> None:
-    """Whatever it uses: shuffles, masks of half a warp, shared memory of both kinds, copies, strides, scratch, others."""
+    """Whatever it uses: shuffles, masks, shared memory of both kinds, copies, strides, scratch, others."""
     declaration = declarations(PLANTED)[name]
     sides = itertools.product(grid.orders(declaration), ((1, 2), (4, 64), (5, 202)), grid.arrangements(declaration))
     for by_columns, (m, k), arrangement in sides:

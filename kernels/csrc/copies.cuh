@@ -5,10 +5,12 @@
 
 namespace sgemv {
 
-// Sends `bytes` of up to 16 on their way; 0 fills the rest of 16. They are there once `wait_for_copies` has returned in
-// the lane that started them, for the others when they have met it. `again`: others will want the same, so L1 has it.
+// Sends 16 bytes on their way, zeros unless `there`: then nothing is read. They are there once `wait_for_copies` has
+// returned in the lane that started them, for the others when they have met it. `again`: others will want the same, so L1
+// has it. The instruction could end at any byte, but compute-sanitizer takes it for a read of all 16.
 template <bool again>
-__device__ __forceinline__ void start_copy(uint4* to, const void* from, int bytes) {
+__device__ __forceinline__ void start_copy(uint4* to, const void* from, bool there) {
+  const int bytes = there ? 16 : 0;
 #if defined(__CUDA_ARCH__)
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
   if constexpr (again)

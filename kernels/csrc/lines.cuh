@@ -48,17 +48,29 @@ class Copier {
 
   // Rows that are not there stay as they are: their sums are not used.
   __device__ __forceinline__ void start(To& to, bool last, int step) {
-    const int bytes = last ? last_ : 16;
+    if (last && last_ % 16 != 0) return copy_bytes(to);
+    const bool there = !last || last_ > 0;
     const char* from = from_;
 #pragma unroll
     for (int i = 0; i < To::kRows; i += kApart) {
-      if (row_ + i < rows_) start_copy<again>(&to.at(row_ + i, part_), from, bytes);
+      if (row_ + i < rows_) start_copy<again>(&to.at(row_ + i, part_), from, there);
       from += apart_;
     }
     from_ += step;
   }
 
  private:
+  // Where a row ends within the part.
+  __device__ __forceinline__ void copy_bytes(To& to) const {
+    const char* from = from_;
+#pragma unroll 1
+    for (int row = row_; row < rows_; row += kApart, from += apart_) {
+      char* const part = reinterpret_cast<char*>(&to.at(row, part_));
+#pragma unroll 1
+      for (int i = 0; i < 16; ++i) part[i] = i < last_ ? __ldg(from + i) : 0;
+    }
+  }
+
   int row_, part_, rows_, last_;
   std::int64_t apart_;
   const char* from_;

@@ -92,14 +92,14 @@ __global__ void add_halves_kernel(const sgemv::Args args, const float* evens, co
   args.y[blockIdx.x * args.y_stride] = evens[blockIdx.x] + odds[blockIdx.x];
 }
 
-// A row's elements of A and x come through shared memory, four at a time, in a ring of two groups.
+// A row's elements of A and x come through shared memory, four at a time, in a ring of two groups; the last by hand.
 __global__ void copied_kernel(const sgemv::Args args) {
   __shared__ uint4 copied[2][2];
-  const float *const a = args.a + blockIdx.x * args.a_stride, *const x = args.x;
+  const float *const a = args.a + blockIdx.x * args.k, *const x = args.x;
   const auto copy = [&](std::int64_t column) {
-    const int left = static_cast<int>(args.k - column), bytes = left < 0 ? 0 : left < 4 ? 4 * left : 16;
-    sgemv::start_copy<false>(&copied[column / 4 % 2][0], a + (bytes == 0 ? 0 : column), bytes);
-    sgemv::start_copy<true>(&copied[column / 4 % 2][1], x + (bytes == 0 ? 0 : column), bytes);
+    const bool there = column + 4 <= args.k;
+    sgemv::start_copy<false>(&copied[column / 4 % 2][0], a + column, there);
+    sgemv::start_copy<true>(&copied[column / 4 % 2][1], x + column, there);
     sgemv::close_group();
   };
   copy(0);
@@ -111,6 +111,7 @@ __global__ void copied_kernel(const sgemv::Args args) {
     for (int i = 0; i < 4; ++i) sum = fmaf(pair[i], pair[4 + i], sum);
     copy(column + 8);
   }
+  for (std::int64_t column = args.k / 4 * 4; column < args.k; ++column) sum = fmaf(a[column], x[column], sum);
   args.y[blockIdx.x] = sum;
 }
 
@@ -129,7 +130,7 @@ SGEMV_KERNEL(stages, K_ANY, 1, ROWS, 4, "two stages, by way of scratch") {
   planted::half_sums_kernel<<<blocks, 2, 0, sgemv::stream_of(args)>>>(args, evens, odds);
   planted::add_halves_kernel<<<blocks, 1, 0, sgemv::stream_of(args)>>>(args, evens, odds);
 }
-SGEMV_KERNEL(copied, K_ANY, 1, PACKED, 4, "asynchronous copies, of whole parts and of parts") {
+SGEMV_KERNEL(copied, K_ANY, 1, PACKED, 4, "asynchronous copies, and of what is not there") {
   planted::copied_kernel<<<static_cast<unsigned>(args.m), 1, 0, sgemv::stream_of(args)>>>(args);
 }
 SGEMV_KERNEL(down, K_ANY, 1, PACKED, 4, "shuffles down, one broadcast, fmaf, __ldg") {

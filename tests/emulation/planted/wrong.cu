@@ -110,7 +110,7 @@ __global__ void early_writer_kernel(sgemv::Args args) {
 // Of one row a thread adds four products, whose elements of A are copied; it waits for all copies but the last group.
 __global__ void early_reader_kernel(sgemv::Args args) {
   __shared__ uint4 copied[32];
-  sgemv::start_copy<false>(&copied[threadIdx.x], args.a + 4 * threadIdx.x, 16);
+  sgemv::start_copy<false>(&copied[threadIdx.x], args.a + 4 * threadIdx.x, true);
   sgemv::close_group();
   sgemv::wait_for_copies<1>();
   const float sum = dot(reinterpret_cast<const float*>(&copied[threadIdx.x]), args.x + 4 * threadIdx.x, 4);
