@@ -20,8 +20,7 @@ half an hour. What is left out:
 What that takes on an H200, by arithmetic. A case and trial: 0.02 s of samples and 0.11 s beside; the operands and the
 gate of another problem: 0.2 s a trial. So 253 problems and 548 cases in 3 trials: 366 s. Energy, at 2.5 s a case and
 trial, has 9 problems and 10 cases in 2 trials: 54 s. Workers, ceilings of gigabytes and page: 40 s. In all less than 8
-minutes. The run in `examples/roofline` took 531 s: it has 25 of them more, and a launch of milliseconds 20 times in a
-graph, which is there once a round now: the same 152 float32 cases and trials took 78 s then and take 52 s now.
+minutes; the run in `examples/roofline` took 410 s.
 `--dtype`, `--kernel`, `--timer` and `-k` cut it down; `--shape MxKxT:DTYPE` measures other problems in the same ways.
 """
 

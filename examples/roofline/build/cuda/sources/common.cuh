@@ -59,6 +59,19 @@ __device__ __forceinline__ float4 load_once(const float4* address) {
 #endif
 }
 
+// The same, for lanes that load but half a cache line at a time: the L2 is told to fetch the whole.
+__device__ __forceinline__ float4 load_line_once(const float4* address) {
+#if defined(__CUDA_ARCH__)
+  float4 value;
+  asm("ld.global.nc.L1::no_allocate.L2::128B.v4.f32 {%0, %1, %2, %3}, [%4];"
+      : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+      : "l"(address));
+  return value;
+#else
+  return *address;
+#endif
+}
+
 __device__ __forceinline__ float4 no_vector() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
 
 }  // namespace sgemv

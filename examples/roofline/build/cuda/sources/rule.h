@@ -19,6 +19,12 @@ struct Choice {
   const char* reason;  // in one line
 };
 
+// Of a kernel for tokens.
+struct TokenChoice {
+  const char* stem;    // of the name: hgemv_`stem`
+  const char* reason;  // in one line
+};
+
 // Whether every row starts on 16 bytes, as x does, whose elements are neighbours: then x is loaded by vectors too.
 inline bool by_vectors(const Args& args) {
   const auto past = [](const float* first) { return reinterpret_cast<std::uintptr_t>(first) % 16; };

@@ -56,7 +56,7 @@ class TileShare {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if (vectors && (whole || there(column) >= kItems))
-        a[r] = load_items(a_[r] + column * Item::kBytes);
+        a[r] = load_items<true>(a_[r] + column * Item::kBytes);
       else
         a[r] = gather_items<Item>(a_[r] + column * Item::kBytes, whole ? kItems : there(column));
     }
@@ -89,39 +89,40 @@ class TileShare {
   bool has_token_;
 };
 
-// Adds the parts of a block's warps, in their order, and writes.
-template <class Item, int warps>
-__device__ __forceinline__ void write_tile(const TokenArgs& args, std::int64_t first, const float (&sums)[2][4]) {
-  constexpr int outputs = kTokens * kTileRows;
-  __shared__ float parts[warps * outputs];
+constexpr int kTileOutputs = kTokens * kTileRows;
+
+// Adds the parts of a block's warps, in their order, and writes the block's tiles, from row `first` on. `parts`: shared
+// memory, in which a warp has its own part at each `apart` floats.
+template <class Item, int tiles, int warps, int apart>
+__device__ __forceinline__ void write_tiles(const TokenArgs& args, std::int64_t first, const float (&sums)[tiles][2][4],
+                                            float* parts) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  float* part = parts + warp * outputs + lane % 4 * 2 * kTileRows + lane / 4;
+  float* part = parts + warp * apart + lane % 4 * 2 * kTileRows + lane / 4;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) part[i % 2 * kTileRows + i / 2 * 8] = sums[0][i] + sums[1][i];
+  for (int i = 0; i < 4 * tiles; ++i)
+    part[i / 4 * kTileOutputs + i % 2 * kTileRows + i % 4 / 2 * 8] = sums[i / 4][0][i % 4] + sums[i / 4][1][i % 4];
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < args.n * kTileRows; i += 32 * warps) {
-    const std::int64_t row = first + i % kTileRows;
+  const int outputs = static_cast<int>(args.n) * kTileRows;  // of a tile
+  for (int i = static_cast<int>(threadIdx.x); i < tiles * outputs; i += 32 * warps) {
+    const int tile = tiles == 1 ? 0 : i / outputs, own = i - tile * outputs;
+    const std::int64_t row = first + tile * kTileRows + own % kTileRows;
     if (row >= args.m) continue;
     float total = 0.0f;
 #pragma unroll
-    for (int w = 0; w < warps; ++w) total += parts[w * outputs + i];
-    static_cast<HalfBits*>(args.y)[i / kTileRows * args.y_stride + row] = Item::result(args, row, total);
+    for (int w = 0; w < warps; ++w) total += parts[w * apart + tile * kTileOutputs + own];
+    static_cast<HalfBits*>(args.y)[own / kTileRows * args.y_stride + row] = Item::result(args, row, total);
   }
 }
 
-// Threads a multiprocessor that registers must be left for: the more loads a thread has in flight, the fewer.
-constexpr int tile_threads(int loads, bool vectors) { return !vectors ? 512 : loads > 2 ? 768 : kResidentThreads; }
-
 // block 32 * warps, grid: 16 rows a block. Of each of its rows a lane has `loads` loads in flight, in a ring: what was
-// multiplied is loaded anew before the next is.
-template <class Item, int warps, int loads, bool vectors>
-__global__ void __launch_bounds__(32 * warps, tile_threads(loads, vectors) / (32 * warps))
-    gemv_tiles_kernel(const TokenArgs args) {
+// multiplied is loaded anew before the next is. `blocks`: of a multiprocessor, that the compiler must leave registers for.
+template <class Item, int warps, int loads, int blocks, bool vectors>
+__global__ void __launch_bounds__(32 * warps, blocks) gemv_tiles_kernel(const TokenArgs args) {
   using Share = TileShare<Item, vectors>;
   constexpr int columns = loads * Share::kColumns, step = warps * columns;
   const std::int64_t first = std::int64_t{blockIdx.x} * kTileRows;
   const Share share(args, first);
-  typename Share::Sums sums = {};
+  float sums[1][2][4] = {};
   typename Share::Weights a[loads];
   typename Share::Pairs x;
   std::int64_t column = static_cast<int>(threadIdx.x) / 32 * columns;
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(32 * warps, tile_threads(loads, vectors) / (32
     for (int i = 0; i < loads; ++i) {
       const std::int64_t own = column + i * Share::kColumns;
       share.template load<true>(x, own);
-      share.multiply_add(sums, a[i], x);
+      share.multiply_add(sums[0], a[i], x);
       if (column + step + columns <= args.k) share.template load<true>(a[i], own + step);
     }
   }
@@ -143,18 +144,23 @@ __global__ void __launch_bounds__(32 * warps, tile_threads(loads, vectors) / (32
   for (; column < args.k; column += Share::kColumns) {  // the last, not whole
     share.template load<false>(a[0], column);
     share.template load<false>(x, column);
-    share.multiply_add(sums, a[0], x);
+    share.multiply_add(sums[0], a[0], x);
   }
-  write_tile<Item, warps>(args, first, sums);
+  __shared__ float parts[warps * kTileOutputs];
+  write_tiles<Item, 1, warps, kTileOutputs>(args, first, sums, parts);
 }
 
-template <class Item, int warps, int loads>
+// Where rows or tokens do not start on 16 bytes, whichever variant was asked for.
+template <class Item>
+void start_by_element(const TokenArgs& args) {
+  gemv_tiles_kernel<Item, 8, 1, 2, false><<<grid_of(ceil_div(args.m, kTileRows)), 256, 0, stream_of(args)>>>(args);
+}
+
+template <class Item, int warps, int loads, int blocks>
 void start_tiles(const TokenArgs& args) {
-  const auto blocks = grid_of(ceil_div(args.m, kTileRows));
-  if (by_vectors<Item>(args))
-    gemv_tiles_kernel<Item, warps, loads, true><<<blocks, 32 * warps, 0, stream_of(args)>>>(args);
-  else  // an element at a time, whichever variant was asked for
-    gemv_tiles_kernel<Item, 8, 1, false><<<blocks, 256, 0, stream_of(args)>>>(args);
+  if (!by_vectors<Item>(args)) return start_by_element<Item>(args);
+  const auto grid = grid_of(ceil_div(args.m, kTileRows));
+  gemv_tiles_kernel<Item, warps, loads, blocks, true><<<grid, 32 * warps, 0, stream_of(args)>>>(args);
 }
 
 }  // namespace sgemv

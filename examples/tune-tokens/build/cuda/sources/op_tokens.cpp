@@ -153,7 +153,7 @@ const TokenSpec& pick(const TokenSpec& chooser, const char* stem, const TokenArg
   const std::string name = std::string(chooser.name) + "_" + stem;
   const TokenSpec* const spec = find_for_tokens(name.c_str());
   const char* const why = spec == nullptr ? "is no kernel of this library" : misfit(*spec, chooser.dtype, args);
-  if (why != nullptr) throw std::runtime_error("the rule picks " + name + ", which " + why + "; mend tokens_rule.h");
+  if (why != nullptr) throw std::runtime_error("the rule picks " + name + ", which " + why + "; mend that rule");
   return *spec;
 }
 
