@@ -17,6 +17,9 @@ from harness.errors import CommandError, Exit
 DEFAULT_ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 """Built for where no GPU is present."""
 
+OLDEST = (8, 0)
+"""Compute capability that the kernels need: they copy asynchronously and multiply bfloat16 by tensor cores."""
+
 _TOOLKIT_EXTRAS = "cuda-toolkit[nvcc,cccl]"
 _KNOWN_GOOD_TOOLKITS = {"13.0": "13.0.3.0"}
 _WHEEL_NVCCS = ("nvidia/cu13/bin/nvcc", "nvidia/cuda_nvcc/bin/nvcc")
@@ -161,7 +164,13 @@ def find_torch() -> Torch:
 
 
 def gpu_architectures() -> tuple[str, ...]:
-    """Architectures of the GPUs present, e.g. ("sm_90",), through NVML; `DEFAULT_ARCHITECTURES` if there are none."""
+    """Architectures of the GPUs present, e.g. ("sm_90",), through NVML; `DEFAULT_ARCHITECTURES` if there are none.
+
+    One too old to run the kernels is left out.
+
+    Raises:
+        BuildError: all are too old.
+    """
     try:
         import pynvml
     except ImportError:
@@ -177,7 +186,11 @@ def gpu_architectures() -> tuple[str, ...]:
         capabilities = set()
     finally:
         pynvml.nvmlShutdown()
-    return tuple(f"sm_{major}{minor}" for major, minor in sorted(capabilities)) or DEFAULT_ARCHITECTURES
+    if capabilities and max(capabilities) < OLDEST:
+        found, wanted = (".".join(map(str, each)) for each in (max(capabilities), OLDEST))
+        raise BuildError(f"no GPU here can run the kernels: compute capability {found}, wanted {wanted} or newer")
+    usable = sorted(each for each in capabilities if each >= OLDEST)
+    return tuple(f"sm_{major}{minor}" for major, minor in usable) or DEFAULT_ARCHITECTURES
 
 
 def nvcc_requirement() -> str:

@@ -185,6 +185,7 @@ def fake_nvml(capabilities: list[tuple[int, int]] | None) -> SimpleNamespace:
     [
         ([(9, 0)], ("sm_90",)),
         ([(12, 0), (8, 9), (8, 9)], ("sm_89", "sm_120")),
+        ([(7, 5), (9, 0)], ("sm_90",)),
         ([], ("sm_80", "sm_90", "sm_100")),
         (None, ("sm_80", "sm_90", "sm_100")),
     ],
@@ -197,6 +198,14 @@ def test_architectures_are_those_of_the_gpus_present(
     """Each once, in order; without a GPU or a driver the common ones."""
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(capabilities))
     assert toolchain.gpu_architectures() == wanted
+
+
+def test_gpus_that_are_all_too_old_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, before the compiler says it in many."""
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml([(7, 0), (7, 5)]))
+    words = "^no GPU here can run the kernels: compute capability 7.5, wanted 8.0 or newer$"
+    with pytest.raises(toolchain.BuildError, match=words):
+        toolchain.gpu_architectures()
 
 
 def test_wheels_library_folder_is_found(bare: Path) -> None:
