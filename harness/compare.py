@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 
 from harness.comparison.attribution import attribution, differences, obstacles
-from harness.comparison.boards import board_reach, board_spread
+from harness.comparison.boards import Apart, apart, are_two_boards
 from harness.comparison.moderated import Judgement, Pair, Table
 from harness.comparison.notes import (
     device_kernel_notes,
@@ -58,8 +58,9 @@ def compare(
     found, forbidden = differences(base, new), obstacles(base, new)
     table = rows(base, new, forbidden)
     open_rows = [place for place, row in enumerate(table) if row.change is None]
-    allowed = board_spread(base, new)
-    tests = Table([pair_of(table[place]) for place in open_rows], between=allowed)
+    two_boards = are_two_boards(base, new)
+    allowed = [apart(row.case, two_boards=two_boards) for row in table]
+    tests = Table([pair_of(table[place], allowed[place].spread) for place in open_rows])
     judged = dict(zip(open_rows, tests.judgements(), strict=True))
     noted = {kernel: kernel_notes(kernel, base, new) for kernel in {row.case.kernel for row in table}}
     return Comparison(
@@ -68,12 +69,12 @@ def compare(
         base_partial=base.partial,
         new_partial=new.partial,
         threshold=default,
-        board_spread=allowed,
+        two_boards=two_boards,
         environment=found,
         attribution=attribution(found, base, new),
         not_comparable=forbidden,
         cases=tuple(
-            _change(row, judged.get(place), own.get(row.case.kernel, default), allowed, noted[row.case.kernel])
+            _change(row, judged.get(place), own.get(row.case.kernel, default), allowed[place], noted[row.case.kernel])
             for place, row in enumerate(table)
         ),
     )
@@ -105,22 +106,23 @@ def _checked(threshold: float, name: str) -> float:
     return threshold
 
 
-def pair_of(row: Row) -> Pair:
+def pair_of(row: Row, between: float) -> Pair:
     """What is tested of a row that both runs have figures of."""
     base, new = row.base_side, row.new_side
     if base is None or new is None:
         raise ValueError(f"{row.case.id}: compared, but not in both runs")
-    return pair(row.case, base.logs, new.logs, max(base.tick, new.tick))
+    return pair(row.case, base.logs, new.logs, max(base.tick, new.tick), between)
 
 
-def pair(case: Case, base: tuple[float, ...], new: tuple[float, ...], tick: float) -> Pair:
-    """What is tested of a case, from ln(median in ns) by trial."""
+def pair(case: Case, base: tuple[float, ...], new: tuple[float, ...], tick: float, between: float) -> Pair:
+    """What is tested of a case, from ln(median in ns) by trial, and of what the runs differ by without a change."""
     headline = case.timer == HEADLINE and case.cache is Cache.COLD
-    return Pair(base=base, new=new, family=f"{case.timer}-{case.cache}", tick=tick, headline=headline)
+    family = f"{case.timer}-{case.cache}"
+    return Pair(base=base, new=new, family=family, tick=tick, headline=headline, between=between)
 
 
-def _change(row: Row, judged: Judgement | None, threshold: float, allowed: float, kernel: list[str]) -> CaseChange:
-    least = board_reach(allowed)
+def _change(row: Row, judged: Judgement | None, threshold: float, allowed: Apart, kernel: list[str]) -> CaseChange:
+    least = allowed.least
     ratio, p = (judged.ratio, judged.p) if judged else (None, None)
     said, reason = row.change, row.reason
     if said is None and ratio is not None:

@@ -158,7 +158,7 @@ def test_what_must_match(key: str, value: Any, reason: str) -> None:
     assert (only(found).change, only(found).reason) == (Change.NOT_COMPARABLE, reason)
 
 
-@pytest.mark.parametrize("key", ["driver_version", "torch_version", "vbios_version", "gpu_uuid", "power_limit_mw"])
+@pytest.mark.parametrize("key", ["driver_version", "torch_version", "vbios_version", "power_limit_mw"])
 def test_what_may_differ(key: str) -> None:
     """It is what is asked about. So is a fact that one run could not have."""
     base = run(measured(case(), around(1000.0)), **{key: "1"})

@@ -148,7 +148,7 @@ def test_json_is_all_of_it(command: Command) -> None:
     assert (done.code, done.err) == (1, "")
     data = json.loads(done.out, parse_constant=pytest.fail)
     assert list(data) == ["schema_version", "base_id", "fails", "exit_code", "exit_means", "filter", "comparisons"]
-    assert (data["schema_version"], data["base_id"], data["fails"]) == (2, "base", ["slower", "gone"])
+    assert (data["schema_version"], data["base_id"], data["fails"]) == (3, "base", ["slower", "gone"])
     assert (data["exit_code"], data["exit_means"]) == (1, "a case is slower or gone")
     (found,) = data["comparisons"]
     assert (found["base_id"], found["new_id"], found["same_run"]) == ("base", "slower", False)

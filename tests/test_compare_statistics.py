@@ -102,7 +102,7 @@ def test_what_boards_differ_by_is_allowed_for() -> None:
     draw = np.random.default_rng(7)
     base, new = draw.normal(0, 0.003, 5), draw.normal(0.01, 0.003, 5)
     pair = Pair(base=tuple(base), new=tuple(new), family="")
-    (found,) = Table([pair], between=0.004).judgements()
+    (found,) = judge([replace(pair, between=0.004)])
     squared = (base.var(ddof=1) + new.var(ddof=1)) / 2 * 2 / 5
     total = squared + 0.004**2
     t = (new.mean() - base.mean()) / math.sqrt(total)

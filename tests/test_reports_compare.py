@@ -121,8 +121,8 @@ def test_the_notes_speak_of_several_tables_only_where_there_are() -> None:
     one = pair().found
     assert not any("together" in note or "boards" in note for note in notes(one))
     assert any("Here are 3 such tables" in note for note in notes(one * 3))
-    other = replace(one[0], board_spread=0.004)
-    assert allowance(0.004) in notes([one[0], other])
+    other = replace(one[0], two_boards=True)
+    assert allowance() in notes([one[0], other])
 
 
 def test_what_stands_on_the_page() -> None:

@@ -248,11 +248,11 @@ def test_the_sentences_where_nothing_is_slower() -> None:
 
 
 def test_between_boards_more_counts() -> None:
-    """From 2.5 % on a case is called slower: the sentence says so, and what a cell opens beside the threshold."""
+    """From 4 % on a case is called slower: the sentence says so, and what a cell opens beside the threshold."""
     made = held(night(0), night(1, planted, gpu_uuid="GPU-another"))
     said = takeaway(made, columns([made.base, *made.news])).replace(NBSP, " ")
-    assert "4 of 28 compared cases take more than 2.5 % longer" in said
-    assert "threshold 1\\u00a0%, between boards 2.5\\u00a0%" in render_comparison(made)
+    assert "4 of 28 compared cases take more than 4 % longer" in said
+    assert "threshold 1\\u00a0%, between boards 4\\u00a0%" in render_comparison(made)
     on_one = held(night(0), night(1, planted))
     assert "between boards" not in render_comparison(on_one)
 

@@ -11,7 +11,7 @@ from harness.comparison.records import Change, Comparison
 from harness.comparison.request import Compared
 from harness.errors import Exit
 
-JSON_SCHEMA_VERSION = 2
+JSON_SCHEMA_VERSION = 3
 
 
 def comparison_json(compared: Compared) -> str:

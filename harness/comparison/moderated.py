@@ -76,6 +76,8 @@ class Pair:
     """The timer's resolution over the time, as a fraction; 0: finer than the samples show."""
     headline: bool = False
     """One of the cases that half of the chance of error is kept for."""
+    between: float = 0.0
+    """Standard deviation of what the runs differ by without a change, as a logarithm."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,18 +108,12 @@ NO_PRIOR = Prior(freedom=0.0, variance=0.0)
 class Table:
     """Cases that are judged together."""
 
-    def __init__(self, pairs: Sequence[Pair], *, between: float = 0.0) -> None:
-        """Test each case.
-
-        Args:
-            pairs: in any order.
-            between: standard deviation of what the runs differ by without a change, as a logarithm.
-        """
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        """Test each case, in any order."""
         families: dict[str, list[Pair]] = {}
         for pair in pairs:
             families.setdefault(pair.family, []).append(pair)
         self._priors = {family: prior([_pooled(pair) for pair in members]) for family, members in families.items()}
-        self.between = between
         self._pairs = list(pairs)
         self._tests = [self._test(pair) for pair in pairs]
 
@@ -137,7 +133,7 @@ class Table:
         return self._judged([*self._tests[:place], self._test(moved), *self._tests[place + 1 :]])[place]
 
     def _test(self, pair: Pair) -> tuple[Interval, float | None]:
-        return _test(pair, self._priors[pair.family], self.between)
+        return _test(pair, self._priors[pair.family])
 
     def _judged(self, tests: Sequence[tuple[Interval, float | None]]) -> list[Judgement]:
         corrected: dict[int, float] = {}
@@ -210,13 +206,13 @@ def _squares(logs: Sequence[float]) -> float:
     return math.fsum(d * d for d in (log - centre for log in logs) if abs(d) > _ROUNDING)
 
 
-def _test(pair: Pair, usual: Prior, between: float) -> tuple[Interval, float | None]:
+def _test(pair: Pair, usual: Prior) -> tuple[Interval, float | None]:
     """The ratio with its interval, and p before correction: the less certain of the two tests."""
     difference = statistics.fmean(pair.new) - statistics.fmean(pair.base)
     if abs(difference) < _ROUNDING:
         difference = 0.0
     rounding = pair.tick**2 / 12 * 2  # of a uniform error on either side
-    tests = [(math.sqrt(squared + rounding), freedom) for squared, freedom in _errors(pair, usual, between)]
+    tests = [(math.sqrt(squared + rounding), freedom) for squared, freedom in _errors(pair, usual)]
     if not tests or (difference and not any(error for error, _ in tests)):  # no scatter at all is no certainty
         return Interval(estimate=_exp(difference), low=None, high=None), None
     reach = max(float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error for error, freedom in tests)
@@ -224,7 +220,7 @@ def _test(pair: Pair, usual: Prior, between: float) -> tuple[Interval, float | N
     return Interval(estimate=_exp(difference), low=_exp(difference - reach), high=_exp(difference + reach)), p
 
 
-def _errors(pair: Pair, usual: Prior, between: float) -> list[tuple[float, float]]:
+def _errors(pair: Pair, usual: Prior) -> list[tuple[float, float]]:
     """Squared standard error of the difference and its degrees of freedom, by each test; empty for one trial a side."""
     if min(len(pair.base), len(pair.new)) == 1:  # how much a process adds to that run is not known
         return []
@@ -232,7 +228,8 @@ def _errors(pair: Pair, usual: Prior, between: float) -> list[tuple[float, float
     shares = 1 / len(pair.base) + 1 / len(pair.new)
     squeezed = (usual.freedom * usual.variance + freedom * variance) / (usual.freedom + freedom)
     moderated = squeezed * shares, usual.freedom + freedom
-    return [_with(between, *moderated), _with(between, *_own_error(pair, variance * shares, freedom))]
+    own = _own_error(pair, variance * shares, freedom)
+    return [_with(pair.between, *moderated), _with(pair.between, *own)]
 
 
 def _with(between: float, squared: float, freedom: float) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from harness.compare import THRESHOLD, pair, word
-from harness.comparison.boards import board_reach, board_spread
+from harness.comparison.boards import Apart, apart, are_two_boards
 from harness.comparison.moderated import Judgement, Table
 from harness.comparison.records import Change
 from harness.comparison.sides import Side, side
@@ -37,7 +37,10 @@ DRAWS = 500
 """Comparisons with one, for each effect, pair of runs and case."""
 
 EFFECTS = (0.03, 0.01)
-"""Planted slowdowns, as fractions."""
+"""Planted slowdowns in groups of one run, as fractions."""
+
+EFFECTS_APART = (0.06, 0.03)
+"""The same in groups of two runs, whose boards differ by themselves."""
 
 LONG_NS = 10e3
 """Cases from here on are planted into: below, a timer's own floor is a large part of the figure."""
@@ -131,6 +134,7 @@ def power(  # noqa: PLR0913 - the numbers of an experiment
     tables: int = TABLES,
     draws: int = DRAWS,
     effects: Sequence[float] = EFFECTS,
+    effects_apart: Sequence[float] = EFFECTS_APART,
     threshold: float = THRESHOLD,
     seed: int = 0,
 ) -> Power:
@@ -141,7 +145,8 @@ def power(  # noqa: PLR0913 - the numbers of an experiment
         trials: in each group; every run needs twice as many.
         tables: comparisons without a change, for each pair of runs.
         draws: comparisons with one, for each effect, pair of runs and case.
-        effects: slowdowns, as fractions.
+        effects: slowdowns in groups of one run, as fractions.
+        effects_apart: in groups of two runs.
         threshold: of the words, as a fraction.
         seed: of the draws.
 
@@ -156,7 +161,10 @@ def power(  # noqa: PLR0913 - the numbers of an experiment
         threshold=threshold,
         nulls=tuple(_null(*each, drawn, tables) for each in (*within, *across)),
         planted=tuple(
-            _planted(pairs, effect, drawn, draws) for pairs in (within, across) if pairs for effect in effects
+            _planted(pairs, effect, drawn, draws)
+            for pairs, planted in ((within, effects), (across, effects_apart))
+            if pairs
+            for effect in planted
         ),
     )
 
@@ -203,15 +211,24 @@ class _Drawing:
             ours, theirs = drawn[: self.trials], drawn[self.trials :]
         else:
             ours, theirs = (self.chance.sample(range(each.trials), self.trials) for each in (base, new))
-        pairs = [
-            pair(case, _at(old.logs, ours), _at(fresh.logs, theirs), max(old.tick, fresh.tick))
-            for case, old, fresh in zip(base.cases, base.sides, new.sides, strict=True)
-        ]
-        return Table(pairs, between=0.0 if base is new else board_spread(base.run, new.run))
+        return Table(
+            [
+                pair(case, _at(old.logs, ours), _at(fresh.logs, theirs), max(old.tick, fresh.tick), allowed.spread)
+                for case, old, fresh, allowed in zip(
+                    base.cases, base.sides, new.sides, _allowed(base, new), strict=True
+                )
+            ]
+        )
 
-    def word(self, judged: Judgement, table: Table) -> Change:
+    def word(self, judged: Judgement, allowed: Apart) -> Change:
         """What `compare` says of a case of the table."""
-        return word(judged.ratio, judged.p, self.threshold, board_reach(table.between))
+        return word(judged.ratio, judged.p, self.threshold, allowed.least)
+
+
+def _allowed(base: _Source, new: _Source) -> list[Apart]:
+    """Of each case."""
+    two_boards = base is not new and are_two_boards(base.run, new.run)
+    return [apart(case, two_boards=two_boards) for case in base.cases]
 
 
 def _at(logs: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
@@ -222,8 +239,8 @@ def _null(base: _Source, new: _Source, drawn: _Drawing, tables: int) -> Null:
     """Tables without a change."""
     counts, named = Counter[Change](), Counter[str]()
     for _ in range(tables):
-        table = drawn.table(base, new)
-        said = [drawn.word(each, table) for each in table.judgements()]
+        judged = zip(drawn.table(base, new).judgements(), _allowed(base, new), strict=True)
+        said = [drawn.word(*each) for each in judged]
         counts.update(set(said))
         pairs = zip(base.cases, said, strict=True)
         named.update(case.id for case, change in pairs if change in {Change.SLOWER, Change.FASTER})
@@ -243,10 +260,10 @@ def _planted(pairs: Sequence[tuple[_Source, _Source]], effect: float, drawn: _Dr
     words: dict[str, Counter[Change]] = {}
     for base, new in pairs:
         for _ in range(draws):
-            table = drawn.table(base, new)
+            table, allowed = drawn.table(base, new), _allowed(base, new)
             for place in _long(base):
                 said = words.setdefault(base.cases[place].id, Counter())
-                said[drawn.word(table.with_one(place, math.log1p(effect)), table)] += 1
+                said[drawn.word(table.with_one(place, math.log1p(effect)), allowed[place])] += 1
     if not words:
         raise CommandError(f"power: no case takes {LONG_NS / 1e3:g} µs or more in these runs", Exit.USAGE)
     return Planted(effect=effect, one_run=pairs[0][0] is pairs[0][1], words=words)

@@ -105,9 +105,8 @@ class Comparison:
     """The new run was cut short."""
     threshold: float
     """The default threshold, as a fraction."""
-    board_spread: float = 0.0
-    """Allowed for in every interval and p, as a standard deviation of the ratio: the runs are of two boards, or of ones
-    that are not known. 0: of one board."""
+    two_boards: bool = False
+    """Or of ones that are not known: what two differ by without a change is allowed for in every interval and p."""
     environment: tuple[EnvironmentDifference, ...]
     """Differing fields only, in the order of `environment.ENVIRONMENT_KEYS`, then the options and the builds."""
     attribution: str

@@ -25,8 +25,8 @@ def environment(found: Comparison, name: str = "new") -> Iterator[RenderableType
     """
     title = "\nenvironment: " if name == "new" else f"\nenvironment of {name}: "
     yield Text.assemble((title, "bold"), visible(found.attribution, LONGEST_LINE))
-    if found.board_spread and not found.not_comparable:
-        yield Text(allowance(found.board_spread), style="dim")
+    if found.two_boards and not found.not_comparable:
+        yield Text(allowance(), style="dim")
     for reason in found.not_comparable:
         yield Text.assemble(("not comparable: ", "yellow"), visible(reason, LONGEST_LINE))
     if found.environment:

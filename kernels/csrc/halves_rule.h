@@ -7,8 +7,9 @@
 
 namespace sgemv {
 
-// Several tokens: as many warps share 16 rows as still let all blocks run at once. A multiprocessor's shared memory has
-// room for 12 blocks of 2 warps, 6 of 4, 4 of 8 and 2 of 16.
+// Several tokens: many warps share 16 rows where rows are few, fewer where more blocks shall run at once, of which a
+// multiprocessor's shared memory has room for 12 of 2 warps, 6 of 4, 4 of 8 and 2 of 16. From 4 blocks of 4 on, 2 warps
+// were faster, and beyond what runs at once 16.
 inline TokenChoice choose_for_tokens(const TokenArgs& args, std::int64_t vectors, const Machine& machine) {
   const std::int64_t tiles = (args.m + 15) / 16;
   const auto at_once = [&](std::int64_t blocks) { return tiles <= blocks * machine.multiprocessors; };

@@ -120,7 +120,7 @@ class LinesShare {
 };
 
 // Of a multiprocessor: as many as the shared memory of an H100, H200 or B200 has room for, with the 1 KiB that the system
-// keeps for each, and the least that any GPU takes, 16, and 1,024 threads.
+// keeps for each; but no more than 16, which is all that some GPUs take, nor than 1,024 threads.
 template <class Item, int tiles, int warps, int stages>
 constexpr int blocks_of_lines() {
   const int room = 228 * 1024 / (warps * stages * static_cast<int>(sizeof(Stage<Item, tiles>)) + 1024);

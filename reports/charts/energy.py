@@ -63,7 +63,7 @@ def _spec(f: Figures, entries: list[dict[str, Any]]) -> dict[str, Any]:
     said = [alt.Tooltip(f"{name}:N", title=name) for name in names]
     base = plot(entries).encode(x=x, y=y, color=colour_by_dtype(dtypes))
     lines = base.mark_line(strokeWidth=1.3, opacity=0.7).encode(detail="kernel:N")
-    marks = base.mark_point(filled=True, size=52, opacity=0.9)
+    marks = base.mark_point(filled=False, size=60, strokeWidth=1.6)  # two kernels may take the same
     marks = marks.encode(shape=shape_by_kernel(f, kernels), tooltip=said)
     return finish(alt.layer(lines, marks).properties(width="container", height=HEIGHT_PX))
 

@@ -124,8 +124,8 @@ def _blocks(compared: Compared) -> Iterator[Block]:
         opening=("",),
         rows=(f"{HOW_TO_READ} Threshold: {limit(compared.found[0].threshold)} unless a case says otherwise.",),
     )
-    if spread := max(each.board_spread for each in compared.found):
-        yield Block(opening=("",), rows=(allowance(spread),))
+    if any(each.two_boards for each in compared.found):
+        yield Block(opening=("",), rows=(allowance(),))
     for words in FOLDED:
         for each, run in pairs:
             counted = fmt.listing([f"{each.counts[word]} {word}" for word in words if each.counts[word]])

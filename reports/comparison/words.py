@@ -111,5 +111,5 @@ def notes(found: Sequence[Comparison]) -> tuple[str, ...]:
         "Ambiguous is not same. And a word says that a time changed, not why: what differs stands on top, clocks and "
         "limits in each case's details."
     )
-    boards = (allowance(max(each.board_spread for each in found)),) if any(c.board_spread for c in found) else ()
+    boards = (allowance(),) if any(each.two_boards for each in found) else ()
     return (what, test, table, *boards, interval, cause)

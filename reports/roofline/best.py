@@ -64,14 +64,21 @@ def _choice(own: Sequence[Row], other: Sequence[Row], n: int) -> Choice | None:
     return None if ours is None or ratio is None else Choice(tokens=n, own=ours, ratio=ratio)
 
 
-def in_words(found: Sequence[Choice]) -> str:
-    """Every T, neighbours with one answer together: `best up to T = 1, no longer at T = 2, best again at T = 8`."""
+def in_words(found: Sequence[Choice], asked: Sequence[int] = ()) -> str:
+    """Every T, neighbours with one answer together: `best up to T = 1, no longer at T = 2, best again at T = 8`.
+
+    Args:
+        found: on one weight, ascending.
+        asked: T of other weights too: `up to` is not said over one that is missing here.
+    """
     groups = [(at, [choice.tokens for choice in own]) for at, own in groupby(found, key=lambda choice: choice.side)]
     parts: list[str] = []
     for place, (at, own) in enumerate(groups):
         was_best = any(side > 0 for side, _ in groups[:place])
         told = f"T = {fmt.listing([str(n) for n in own])}"
-        if at > 0 and place == 0:
+        if at > 0 and place == 0 and any(n < own[-1] and n not in own for n in asked):
+            parts.append(f"best at {told}{', all that was measured' if len(groups) == 1 else ''}")
+        elif at > 0 and place == 0:
             parts.append(f"best up to T = {own[-1]}{', the most measured' if len(groups) == 1 else ''}")
         elif at > 0:
             parts.append(f"best {'again ' if was_best else ''}at {told}")
@@ -94,7 +101,7 @@ def best_table(f: Figures) -> Table | None:
         kernels = dict.fromkeys(choice.own.kernel for choice in own)
         name = Cell(text=fmt.listing([fmt.name(kernel) for kernel in kernels]), kernel=next(iter(kernels)))
         cells = [name, Cell(text=fmt.name(dtype)), Cell(text=weight_label(weight))]
-        rows.append([*cells, *(_cell(at.get(n)) for n in columns), Cell(text=in_words(own))])
+        rows.append([*cells, *(_cell(at.get(n)) for n in columns), Cell(text=in_words(own, columns))])
     heads = [text("kernel"), text("dtype"), text("weight"), *(number(f"T = {n}", "×") for n in columns)]
     heads.append(text("by measurement it is"))
     how = f.headline.label if f.headline else "not timed"

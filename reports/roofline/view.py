@@ -130,9 +130,10 @@ def best_takeaway(f: Figures) -> tuple[str, ...]:
     for dtype in f.dtypes:
         by_words: dict[str, list[Weight]] = {}
         every = [(weight, choices(f, weight, dtype)) for weight in weights(f)]
+        asked = sorted({choice.tokens for _, found in every for choice in found})
         for weight, found in every:
             if found:
-                by_words.setdefault(in_words(found), []).append(weight)
+                by_words.setdefault(in_words(found, asked), []).append(weight)
         if by_words:
             parts = [f"{words} ({_where(own, by_words)})" for words, own in by_words.items()]
             said.append(f"{_own(f, every)} ({fmt.name(dtype)}) is {'; '.join(parts)}.")
