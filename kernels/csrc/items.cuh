@@ -139,14 +139,20 @@ bool by_vectors(const TokenArgs& args) {
          (args.n <= 1 || args.x_stride % 8 == 0);
 }
 
-// The elements of x that 16 bytes of A meet, from `x` on, which starts on 16 bytes.
-template <class Item>
-__device__ __forceinline__ void load_x(Word (&pairs)[Item::kItems / 2], const HalfBits* x) {
+// The elements of x that 16 bytes of A meet: `part` of i is the i-th 16 bytes of them.
+template <class Item, class Part>
+__device__ __forceinline__ void put_x(Word (&pairs)[Item::kItems / 2], const Part& part) {
 #pragma unroll
   for (int i = 0; i < Item::kItems / 8; ++i) {
-    const uint4 v = __ldg(reinterpret_cast<const uint4*>(x) + i);
+    const uint4 v = part(i);
     pairs[4 * i] = v.x, pairs[4 * i + 1] = v.y, pairs[4 * i + 2] = v.z, pairs[4 * i + 3] = v.w;
   }
+}
+
+// The same from `x` on, which starts on 16 bytes.
+template <class Item>
+__device__ __forceinline__ void load_x(Word (&pairs)[Item::kItems / 2], const HalfBits* x) {
+  put_x<Item>(pairs, [&](int i) { return __ldg(reinterpret_cast<const uint4*>(x) + i); });
 }
 
 // The same from anywhere, of which only `count` elements are there: the others are 0.

@@ -97,13 +97,7 @@ class LinesShare {
     for (int half = 0; half < 2; ++half) {
       const int part = half * 4 + static_cast<int>(threadIdx.x) % 4;
       Word pairs[Item::kItems / 2] = {};
-      if (has_token_) {
-#pragma unroll
-        for (int i = 0; i < kGroups; ++i) {
-          const uint4 v = stage.x.at(group_, part * kGroups + i);
-          pairs[4 * i] = v.x, pairs[4 * i + 1] = v.y, pairs[4 * i + 2] = v.z, pairs[4 * i + 3] = v.w;
-        }
-      }
+      if (has_token_) put_x<Item>(pairs, [&](int i) { return stage.x.at(group_, part * kGroups + i); });
 #pragma unroll
       for (int t = 0; t < tiles; ++t) {
         const int row = t * kTileRows + group_;
