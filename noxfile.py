@@ -114,7 +114,7 @@ def build(session: nox.Session) -> None:
 
 @nox.session(python=False, default=False)
 def explain(session: nox.Session) -> None:
-    """Say which kernel sgemv picks, and why: `nox -s explain -- 8x65536 4096x4096:col`; needs no GPU."""
+    """Say which kernel is picked for a shape, and why: `nox -s explain -- 8x65536 4096x4096x8:int8`; needs no GPU."""
     python = prepare(session, "measure")
     leave(run(session, [python, "-m", "kernels", "explain", *session.posargs]))
 
