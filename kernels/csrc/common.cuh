@@ -45,28 +45,24 @@ __device__ float sum_over_lanes(float value) {
   return value;
 }
 
-// 16 bytes that are read once: not kept in L1. A hint to fetch 256 bytes at a time into L2 (L2::256B) gains up to 2 %
-// where all is a few microseconds, and costs 4 to 5 % on an H200 where A is much larger than the L2.
+// 16 bytes that are read once: not kept in L1. `fetch`: bytes that the L2 is told to fetch at a time; 0: it is told
+// nothing. 128 is for lanes that load but half a cache line at a time. 256 gains up to 2 % where all is a few
+// microseconds, and costs 4 to 5 % on an H200 where A is much larger than the L2.
+template <int fetch = 0>
 __device__ __forceinline__ float4 load_once(const float4* address) {
+  static_assert(fetch == 0 || fetch == 128 || fetch == 256);
 #if defined(__CUDA_ARCH__)
-  float4 value;
-  asm("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
-      : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-      : "l"(address));
-  return value;
-#else
-  return *address;
-#endif
-}
-
-// The same, for lanes that load but half a cache line at a time: the L2 is told to fetch the whole.
-__device__ __forceinline__ float4 load_line_once(const float4* address) {
-#if defined(__CUDA_ARCH__)
-  float4 value;
-  asm("ld.global.nc.L1::no_allocate.L2::128B.v4.f32 {%0, %1, %2, %3}, [%4];"
-      : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-      : "l"(address));
-  return value;
+  float4 v;
+  if constexpr (fetch == 0)
+    asm("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+        : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(address));
+  else if constexpr (fetch == 128)
+    asm("ld.global.nc.L1::no_allocate.L2::128B.v4.f32 {%0, %1, %2, %3}, [%4];"
+        : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(address));
+  else
+    asm("ld.global.nc.L1::no_allocate.L2::256B.v4.f32 {%0, %1, %2, %3}, [%4];"
+        : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(address));
+  return v;
 #else
   return *address;
 #endif

@@ -36,8 +36,7 @@ __device__ __forceinline__ Word bits_of(__half2 pair) {
 // 16 bytes that are read once. `line`: the rest of the cache line will be next.
 template <bool line = false>
 __device__ __forceinline__ uint4 load_items(const void* address) {
-  const auto from = static_cast<const float4*>(address);
-  const float4 v = line ? load_line_once(from) : load_once(from);
+  const float4 v = load_once<line ? 128 : 0>(static_cast<const float4*>(address));
   return make_uint4(__float_as_uint(v.x), __float_as_uint(v.y), __float_as_uint(v.z), __float_as_uint(v.w));
 }
 

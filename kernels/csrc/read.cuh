@@ -35,17 +35,7 @@ struct ByLines {
   static __device__ __forceinline__ float4 load(const float4* address) { return load_once(address); }
 };
 struct By256Bytes {
-  static __device__ __forceinline__ float4 load(const float4* address) {
-#if defined(__CUDA_ARCH__)
-    float4 value;
-    asm("ld.global.nc.L1::no_allocate.L2::256B.v4.f32 {%0, %1, %2, %3}, [%4];"
-        : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-        : "l"(address));
-    return value;
-#else
-    return *address;
-#endif
-  }
+  static __device__ __forceinline__ float4 load(const float4* address) { return load_once<256>(address); }
 };
 
 // What a thread makes of float32: their plain sum, which is NaN where one of them is.
