@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 
 def opened(browser: Browser, path: Path, complaints: list[str], **options: Any) -> Page:
-    """`complaints` gets console messages, errors, dialogs, and requests for anything but the file."""
-    page = browser.new_page(**options)
+    """`complaints` gets console messages, errors, dialogs, and requests for anything but the file.
+
+    Without motion: a page that scrolls smoothly is still on its way when a forced click asks where its mark is.
+    """
+    page = browser.new_page(**{"reduced_motion": "reduce"} | options)
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
