@@ -14,6 +14,8 @@ from typing import Any
 
 import pynvml
 
+from harness.device.nvml import Nvml
+
 LIMIT_FIELDS = (74, 75, 76, 77, 79, 269, 270, 271)
 """Counters of limits that an H200 has."""
 
@@ -235,3 +237,9 @@ def _violation(gpu: FakeGpu, policy: int) -> Any:
     if policy not in gpu.violations_ns:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
     return SimpleNamespace(referenceTime=0, violationTime=gpu.violations_ns[policy])
+
+
+def opened(fake: FakeNvml) -> Nvml:
+    nvml = Nvml.open(fake)
+    assert isinstance(nvml, Nvml)
+    return nvml

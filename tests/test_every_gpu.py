@@ -23,8 +23,8 @@ from harness.reproduce.request import request_of
 from harness.store import read_run
 from suites import every_gpu
 from tests.built import library
+from tests.running_suites import ROOT, command, environment
 from tests.sample_run import gpu_run
-from tests.test_suites import ROOT, command, environment
 
 GPUS = tuple(Gpu(name="NVIDIA H200", uuid=f"GPU-{digit * 8}-0b3d-4e6f-9a1b-2c3d4e5f6071") for digit in "123")
 FIRST, SECOND, THIRD = (gpu.uuid for gpu in GPUS)

@@ -28,12 +28,13 @@ from harness.store import Store, load, verify
 from harness.store.draft import JOURNAL, Draft
 from harness.workbench import Workbench
 from tests import planted_kernels, planted_loss
+from tests.abandoned import SOME, abandon
 from tests.built import library
 from tests.fake_nvml import FakeGpu, FakeNvml
 from tests.kill_nine import kill
+from tests.running_suites import ROOT, command, environment, planted
 from tests.sample_run import empty_run, gpu_run
-from tests.test_bench import SOME, abandon, cases, options
-from tests.test_suites import ROOT, command, environment, planted
+from tests.small_bench import cases, options
 
 RUN_ID = "20260101T000000Z-x-y-abcdef"
 FULL = OSError(errno.ENOSPC, "No space left on device")

@@ -17,7 +17,8 @@ from harness.device.held_gpu import HeldGpu
 from harness.device.turn import lock_of
 from harness.errors import CommandError, Exit
 from tests.fake_nvml import FakeGpu, FakeNvml
-from tests.test_bench import on_gpu, options, warned
+from tests.held_gpu import on_gpu, warned
+from tests.small_bench import options
 
 ROOT = Path(__file__).parents[1]
 BARE = "8f1c7a52-0b3d-4e6f-9a1b-2c3d4e5f6071"

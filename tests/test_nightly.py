@@ -13,9 +13,9 @@ from harness.nightly.diary import Diary
 from harness.store import verify
 from reports.__main__ import main as reports
 from tests.hostile import TEXTS
+from tests.page_data import unpacked
 from tests.played_nights import NO_DRIVER, Host, Nights, Seen
 from tests.ten_nights import SLOWED, Played, half_done, prepared, slowed
-from tests.test_reports_history import unpacked
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW, REPAIRED = "b" * 40, "c" * 40

@@ -102,9 +102,9 @@ def test_300_cases_of_2_runs_are_small_and_quick() -> None:
     """Under 1 MB and 5 s with 5 trials of 100 samples; the samples are not in it."""
     made = large(1)
     assert len(made.found[0].cases) == 300
-    started = time.perf_counter()
+    started = time.process_time()
     html = render_comparison(made)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert len(html.encode()) < 1_000_000
 
 

@@ -13,7 +13,7 @@ from harness.model import TrialResult, Verdict, Word
 from harness.pool import Pool
 from harness.soundness import changed, device_fault, settings
 from harness.trial import Worker
-from tests.test_pool import KERNELS, case, spec
+from tests.small_pool import KERNELS, case, spec
 
 
 @pytest.fixture

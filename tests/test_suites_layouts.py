@@ -12,7 +12,7 @@ from harness.problems import parse_shape
 from harness.store import Store, load
 from suites import options
 from suites.test_sgemv import PROBLEMS
-from tests.test_suites import benchmarks, selection, suites
+from tests.running_suites import benchmarks, selection, suites
 
 
 def measured(**asked: object) -> list[Problem]:

@@ -16,7 +16,7 @@ from kernels.own import registry as own_registry
 from kernels.own.load import Listed, Listing
 from suites import options
 from suites.selection import without_device
-from tests.test_suites import QUICKLY, selection, suites
+from tests.running_suites import QUICKLY, selection, suites
 
 MINE = """\
 import torch

@@ -18,7 +18,7 @@ from harness.store import Store, load
 from kernels import registry
 from reports.roofline import llama
 from suites import test_roofline as roofline
-from tests.test_suites import benchmarks, suites
+from tests.running_suites import benchmarks, suites
 
 TOKENS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 LAYERS = (

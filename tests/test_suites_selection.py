@@ -12,7 +12,7 @@ from harness.model import Cache, Case, Problem
 from harness.problems import parse_shape
 from suites import options, suite
 from suites.test_roofline import CPU_NOTE
-from tests.test_suites import selection, suites
+from tests.running_suites import selection, suites
 
 
 @pytest.fixture

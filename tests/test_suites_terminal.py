@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.store import Store, load
 from tests.built import library
-from tests.test_suites import QUICKLY, planted, started, suites
+from tests.running_suites import QUICKLY, planted, started, suites
 
 
 def test_further_interrupts_do_not_cost_the_run(tmp_path: Path) -> None:

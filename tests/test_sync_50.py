@@ -12,7 +12,7 @@ from harness.model import Cache, Case, Problem, Role, Word
 from harness.timing import NotMeasurable, host
 from harness.trial import Worker
 from tests import planted_kernels
-from tests.test_timing import Clock
+from tests.fake_clock import Clock
 
 KERNELS = planted_kernels.kernels()
 

@@ -6,8 +6,6 @@ Every table goes through its file: what Parquet makes of gaps and categories is 
 from __future__ import annotations
 
 import json
-import math
-import statistics
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,50 +13,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.model import Cache, Case, DeviceState, Measurement, Problem, Role, TrialResult, Verdict, Word
-from harness.store.tables import SAMPLES, STATES, TABLES, tables, with_tables, without_tables
-
-PASSED = Verdict(word=Word.PASSED)
-
-
-def case(kernel: str = "mine") -> Case:
-    return Case(kernel=kernel, role=Role.GEMV, problem=Problem(m=64, k=32), timer="graph", cache=Cache.COLD)
-
-
-def trial(number: int = 0, **fields: object) -> TrialResult:
-    values = {"samples_ns": (3.0, 1.0, 2.0), "launches_per_sample": 1000}
-    return TrialResult(trial=number, verdict=PASSED, **{**values, **fields})  # type: ignore[arg-type]
-
-
-def measurement(*trials: TrialResult, kernel: str = "mine") -> Measurement:
-    return Measurement(case=case(kernel), trials=trials)
-
-
-def through_files(measurements: tuple[Measurement, ...], folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables, written as a run's and read again."""
-    for name, frame in tables(measurements).items():
-        frame.to_parquet(folder / name, index=False, compression="zstd")
-    return {name: pd.read_parquet(folder / name) for name in TABLES}
+from harness.model import DeviceState, Measurement
+from harness.store.tables import SAMPLES, STATES, with_tables, without_tables
+from tests.planted_tables import ODD_NS, STATES_OF_EVERY_KIND, TIMES, WHOLE, measurement, state, through_files, trial
 
 
 def back(measurements: tuple[Measurement, ...], folder: Path) -> tuple[Measurement, ...]:
     """The measurements without their samples and readings, and then with those of the files."""
     return with_tables(without_tables(measurements), through_files(measurements, folder))
-
-
-TIMES = (1747213920.123456, 1747213920.223457, 1747213920.323458)
-ODD_NS = (0.1 + 0.2, 1 / 3, 1723.0000000000002)
-WHOLE = (
-    measurement(
-        trial(0, samples_ns=ODD_NS, sample_times_unix_s=TIMES, sample_clocks_mhz=(1980.0, None, 1979.5)),
-        trial(1, samples_ns=ODD_NS[::-1], sample_times_unix_s=TIMES),
-    ),
-    measurement(trial(0), trial(1, samples_ns=(7.0,), sample_clocks_mhz=(1215.25,)), kernel="other"),
-    measurement(
-        TrialResult(trial=0, verdict=Verdict(word=Word.WRONG, reason="row 3")), kernel="wrong"
-    ),
-)  # fmt: skip
-"""With times and clocks, with either, with neither; a clock that was not read; a case without samples."""
 
 
 def test_what_is_written_comes_back(tmp_path: Path) -> None:
@@ -69,27 +31,6 @@ def test_what_is_written_comes_back(tmp_path: Path) -> None:
     assert [ns.hex() for ns in first.samples_ns] == [ns.hex() for ns in ODD_NS]
     assert [time.hex() for time in first.sample_times_unix_s] == [time.hex() for time in TIMES]
     assert {type(value) for value in (*first.samples_ns, *first.sample_times_unix_s)} == {float}
-
-
-def test_a_record_without_samples_says_what_they_come_to() -> None:
-    """Readers of many runs need no more; beside samples a digest would say it twice."""
-    for whole, bare in zip(WHOLE, without_tables(WHOLE), strict=True):
-        for trial, slim in zip(whole.trials, bare.trials, strict=True):
-            assert trial.digest is None
-            if not trial.samples_ns:
-                assert slim.digest is None
-                continue
-            assert slim.digest is not None
-            assert slim.digest.count == len(trial.samples_ns)
-            assert slim.digest.median_ns == statistics.median(trial.samples_ns)
-
-
-def test_a_record_without_tables_has_none_of_their_content() -> None:
-    """It would be on disk twice."""
-    bare = without_tables(WHOLE)
-    fields = ("samples_ns", "sample_times_unix_s", "sample_clocks_mhz", "states")
-    assert {getattr(t, name) for m in bare for t in m.trials for name in fields} == {()}
-    assert [t.verdict for m in bare for t in m.trials] == [t.verdict for m in WHOLE for t in m.trials]
 
 
 def test_a_row_a_sample(tmp_path: Path) -> None:
@@ -109,10 +50,6 @@ def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
     frames = through_files(WHOLE, tmp_path)
     shuffled = frames | {SAMPLES: frames[SAMPLES].sort_values("ns", ascending=False)}
     assert with_tables(without_tables(WHOLE), shuffled) == WHOLE
-
-
-def state(time_unix_s: float, limited_ns: dict[str, int] | None = None, **fields: object) -> DeviceState:
-    return DeviceState(time_unix_s=time_unix_s, limited_ns=limited_ns, **fields)  # type: ignore[arg-type]
 
 
 def test_throttled_samples_are_marked(tmp_path: Path) -> None:
@@ -140,17 +77,6 @@ def test_the_reference_clock_is_the_whole_run_s(tmp_path: Path) -> None:
     fast = measurement(trial(sample_clocks_mhz=(1980.0,) * 3), kernel="other")
     marks = through_files((slow, fast), tmp_path)[SAMPLES]["throttled"].astype(object)
     assert list(marks.where(marks.notna(), None)) == ["sm_clock"] * 3 + [None] * 3
-
-
-STATES_OF_EVERY_KIND = (
-    state(
-        1747213920.123456, {"sw_power_cap": 2**53 + 1, "hw_slowdown": 0},
-        sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=42, power_mw=695123, power_is_instant=True,
-        clock_event_reasons=("sw_power_cap", "hw_slowdown"),
-    ),
-    state(2.0, {}, power_is_instant=False, clock_event_reasons=()),
-    state(3.0, None, unknown={"limited_ns": "not supported", "power_mw": 'a "quoted" µ'}),
-)  # fmt: skip
 
 
 def test_readings_come_back(tmp_path: Path) -> None:
@@ -222,87 +148,6 @@ def test_an_empty_run(tmp_path: Path) -> None:
 def test_a_run_without_samples(tmp_path: Path) -> None:
     """Every kernel was wrong."""
     assert back(WHOLE[2:], tmp_path) == WHOLE[2:]
-
-
-def test_a_table_of_something_else(tmp_path: Path) -> None:
-    """A column that must be there is missed."""
-    frames = through_files(WHOLE, tmp_path)
-    for column in ("ns", "index", "case_id"):
-        with pytest.raises(ValueError, match=rf"^{SAMPLES}: no column '{column}'$"):
-            with_tables(WHOLE, frames | {SAMPLES: frames[SAMPLES].drop(columns=[column])})
-
-
-@pytest.mark.parametrize(
-    ("table", "column", "value"),
-    [
-        (SAMPLES, "ns", {}),
-        (SAMPLES, "ns", "x"),
-        (SAMPLES, "index", {}),
-        (SAMPLES, "trial", []),
-        (STATES, "case_id", {}),
-        (STATES, "power_mw", math.inf),
-        (STATES, "power_mw", []),
-        (STATES, "unknown", None),
-        (STATES, "limited_ns", "{"),
-    ],
-)
-def test_a_value_of_something_else(tmp_path: Path, table: str, column: str, value: object) -> None:
-    """It is a damaged table, not a crash."""
-    measurements = (measurement(trial(states=STATES_OF_EVERY_KIND)),)
-    frames = through_files(measurements, tmp_path)
-    damaged = frames[table].assign(**{column: pd.Series([value] * len(frames[table]), dtype=object)})
-    with pytest.raises(ValueError, match=rf"^{table}: ."):
-        with_tables(measurements, frames | {table: damaged})
-
-
-SAID = "mine-64x32-graph-cold"
-"""The first case's id."""
-
-
-@pytest.mark.parametrize(
-    ("rows", "column", "value", "line"),
-    [
-        (slice(0, 2), "case_id", "gone", "has rows of gone, trial 0, which run.json does not have"),
-        (slice(0, 2), "trial", 7, f"has rows of {SAID}, trial 7, which run.json does not have"),
-        (slice(0, 2), "trial", 1, f"{SAID}, trial 0: has 0 samples, and 3 by run.json"),
-        (slice(0, 2), "case_id", "wrong-64x32-graph-cold", f"{SAID}, trial 0: has 0 samples, and 3 by run.json"),
-        (slice(9, 9), "case_id", None, "a row names no case or no trial"),
-        (slice(9, 9), "ns", 7.5, "other-64x32-graph-cold, trial 1: has a median of 7.5 ns, and 7.0 ns by run.json"),
-    ],
-    ids=["case", "trial", "another trial", "a case without samples", "no case", "another sample"],
-)
-def test_samples_of_another_record_are_damage(
-    tmp_path: Path, rows: slice, column: str, value: object, line: str
-) -> None:
-    """Whoever renamed or changed them has changed the run, whatever the sums say: which case and trial."""
-    frames = through_files(WHOLE, tmp_path)
-    changed = frames[SAMPLES].astype({"case_id": object})
-    changed.loc[rows, column] = value
-    with pytest.raises(ValueError, match=f"^{SAMPLES}: {line}$"):
-        with_tables(without_tables(WHOLE), frames | {SAMPLES: changed})
-
-
-def test_rows_lost_and_rows_added_are_damage(tmp_path: Path) -> None:
-    """The record has the number of each trial's samples; also of one that should have none."""
-    frames = through_files(WHOLE, tmp_path)
-    less, more = frames[SAMPLES].drop(index=[4]), pd.concat([frames[SAMPLES], frames[SAMPLES].tail(1)])
-    with pytest.raises(ValueError, match=f"^{SAMPLES}: {SAID}, trial 1: has 2 samples, and 3 by run.json$"):
-        with_tables(without_tables(WHOLE), frames | {SAMPLES: less})
-    with pytest.raises(ValueError, match=r"other-64x32-graph-cold, trial 1: has 2 samples, and 1 by run\.json$"):
-        with_tables(without_tables(WHOLE), frames | {SAMPLES: more})
-    wrong = frames[SAMPLES].astype({"case_id": object}).tail(1).assign(case_id="wrong-64x32-graph-cold", trial=0)
-    added = pd.concat([frames[SAMPLES], wrong])
-    with pytest.raises(ValueError, match=r"wrong-64x32-graph-cold, trial 0: has 1 samples, and 0 by run\.json$"):
-        with_tables(without_tables(WHOLE), frames | {SAMPLES: added})
-
-
-def test_readings_of_another_record_are_damage(tmp_path: Path) -> None:
-    """Of a trial that was not measured."""
-    measurements = (measurement(trial(states=STATES_OF_EVERY_KIND)),)
-    frames = through_files(measurements, tmp_path)
-    frames[STATES]["trial"] = 3
-    with pytest.raises(ValueError, match=f"^{STATES}: has rows of {SAID}, trial 3, which run.json does not have$"):
-        with_tables(without_tables(measurements), frames)
 
 
 def test_a_case_that_was_measured_twice_is_whole(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from harness.device.held_gpu import HeldGpu
 from harness.errors import CommandError, Exit
 from harness.store import Store
 from tests import planted_kernels
-from tests.test_bench import options
+from tests.small_bench import options
 
 ROOT = Path(__file__).parents[1]
 GPU = "8f1c7a52-0b3d-4e6f-9a1b-2c3d4e5f6071"

@@ -1,0 +1,128 @@
+"""suites/: how a bench ends where a kernel is wrong, a check failed or a user interrupts, and what is then kept."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness.ending import ENDING
+from harness.errors import Exit
+from harness.model import Check, Problem
+from harness.store import Store, load
+from harness.store.draft import write_run
+from suites import conftest
+from tests.built import library
+from tests.running_suites import benchmarks, planted, selection, started, suites
+from tests.sample_run import empty_run
+
+
+def test_a_wrong_kernel_fails_its_own_cases(tmp_path: Path) -> None:
+    """Code 5, the reason in its line; the others are measured, and the run is whole."""
+    arguments, variables = planted(tmp_path, "-k", "matmul or drops or segfaults")
+    done = suites(*arguments, **variables)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert re.search(r"✗ .*drops_the_last_element.*wrong: integers: \d+ of 64 wrong", done.stdout)
+    assert re.search(r"✗ .*segfaults.*crashed: killed by SIGSEGV \(segmentation fault\) while its", done.stdout)
+    run = load(Store(tmp_path / "store").resolve("latest"))
+    assert [str(m.verdict.word) for m in run.measurements] == ["passed", "wrong", "crashed"]
+    assert not run.partial
+    kept = benchmarks(tmp_path / "store" / run.id / "pytest-benchmark.json")
+    assert set(kept) == {"test_sgemv[torch.matmul-64x64-async-hot]"}
+
+
+def test_a_bench_that_stops_at_a_failure_is_partial(tmp_path: Path) -> None:
+    """-x leaves cases out: the run must not look complete."""
+    arguments, variables = planted(tmp_path, "-x", "-k", "matmul or drops or segfaults")
+    done = suites(*arguments, **variables)
+    assert done.returncode == 5, done.stdout + done.stderr
+    run = load(Store(tmp_path / "store").resolve("latest"))
+    assert [str(m.verdict.word) for m in run.measurements] == ["passed", "wrong"]
+    assert run.partial
+
+
+def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
+    """Ctrl-C while a kernel hangs: code 130, what came before is published as partial, no draft or log is left."""
+    library("cpu")
+    arguments, variables = planted(tmp_path, "-k", "empty or matmul or hangs", "-q", "--ref", "cut")
+    program, log = started(tmp_path, arguments, variables)
+    try:
+        program.send_signal(signal.SIGINT)
+        code = program.wait(timeout=60)
+    finally:
+        program.kill()
+        program.wait()
+    assert code == 130, log.read_text()
+    run = load(Store(tmp_path / "store").resolve("cut"))
+    assert run.partial
+    assert [m.case.kernel for m in run.measurements] == ["empty", "torch.matmul"]
+    assert all(m.samples_ns for m in run.measurements)
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [".gitignore", run.id, "refs"]
+
+
+CHECKED = Check(name="length", kernel="mine", problem=Problem(m=8, k=8), passed=True)
+FAILED = replace(CHECKED, name="NVML", passed=False)
+UNJUDGED = replace(CHECKED, name="cold", passed=None, reason="graph was not measured (hot)")
+
+
+@pytest.fixture
+def _interrupts() -> Iterator[None]:
+    """Ctrl-C means after the test what it meant before."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def finished(root: Path, checks: tuple[Check, ...] | None, status: int = 0) -> SimpleNamespace:
+    """A session at its end, whose bench publishes a run with this selfcheck."""
+    folder = root / "20260101T000000Z-x-y-abcdef"
+
+    def publish(*, partial: bool) -> Path:
+        folder.mkdir()
+        write_run(folder, replace(empty_run(), id=folder.name, selfcheck=checks, partial=partial))
+        return folder
+
+    config = SimpleNamespace(stash=pytest.Stash(), _benchmarksession=SimpleNamespace(benchmarks=[]))
+    config.stash[conftest.CODES] = []
+    config.stash[conftest.SELECTION] = replace(selection(), ref="checked", path_file=root / "path")
+    bench = SimpleNamespace(publish=publish, store=Store(root))
+    config.stash[conftest.BENCH] = bench  # type: ignore[index]
+    session = SimpleNamespace(config=config, testsfailed=0, shouldfail=False, shouldstop=False)
+    conftest.pytest_sessionfinish(session, status)  # type: ignore[arg-type]
+    return session
+
+
+@pytest.mark.usefixtures("_interrupts")
+@pytest.mark.parametrize(
+    ("checks", "code"),
+    [
+        (None, Exit.FINE),
+        ((), Exit.KERNEL),
+        ((UNJUDGED, UNJUDGED), Exit.KERNEL),
+        ((CHECKED, UNJUDGED), Exit.FINE),
+        ((CHECKED, FAILED), Exit.KERNEL),
+        ((UNJUDGED, FAILED, FAILED), Exit.KERNEL),
+    ],
+    ids=["not asked for", "nothing measured", "nothing judged", "passed", "one failed", "two failed"],
+)
+def test_a_failed_check_is_told_by_the_exit_code(tmp_path: Path, checks: tuple[Check, ...] | None, code: Exit) -> None:
+    """5, though every kernel was right; the run is published, named and found all the same."""
+    session = finished(tmp_path, checks)
+    assert session.exitstatus == code
+    folder = Store(tmp_path).resolve("checked")
+    assert load(folder).selfcheck == checks
+    assert (tmp_path / "path").read_text() == f"{folder}\n"
+
+
+@pytest.mark.usefixtures("_interrupts")
+def test_an_interrupt_outweighs_a_failed_check(tmp_path: Path) -> None:
+    """The highest code that applies, as everywhere."""
+    session = finished(tmp_path, (FAILED,), pytest.ExitCode.INTERRUPTED)
+    assert session.exitstatus == Exit.INTERRUPTED
+    assert load(Store(tmp_path).resolve("checked")).partial
