@@ -6,6 +6,7 @@ A table stands between `<!-- NAME -->` and `<!-- end -->`; a test holds every on
 from __future__ import annotations
 
 import re
+import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -21,9 +22,11 @@ from harness.problems import parse_shapes  # noqa: E402
 from harness.regret import regrets  # noqa: E402
 from harness.stats import Interval, summarize  # noqa: E402
 from harness.store import load  # noqa: E402
+from harness.throttling import CLOCK_OFF, reference_clock_mhz  # noqa: E402
 from harness.timing import Purpose, timers  # noqa: E402
 from reports import format as fmt  # noqa: E402
 from reports.figures import BASELINE, Way, figures  # noqa: E402
+from reports.figures import Row as Figured  # noqa: E402
 from reports.roofline.best import choices, in_words  # noqa: E402
 from reports.roofline.points import against, weight_label, weights  # noqa: E402
 from reports.roofline.verdicts import judged as judged_claims  # noqa: E402
@@ -40,6 +43,7 @@ REGIMES = EXAMPLES / "regimes"
 ROOFLINE = EXAMPLES / "roofline"
 HEADLINE_COLD = Way(timer="graph", cache=Cache.COLD)
 KERNELS = (BASELINE, "sgemv_k128_f32x4")
+OWN = ("sgemv", "hgemv", "bgemv", "gemv_w8")
 SHORT, FEW_ROWS, SQUARE, LONG = (Problem(m=m, k=k) for m, k in ((1024, 128), (8, 4096), (4096, 4096), (32000, 4096)))
 
 UNFIT = re.compile("unsupported: |not measured: ")
@@ -76,16 +80,43 @@ def _speed(shown: Sequence[Problem] | None) -> Iterator[Row]:
     """By problem: torch's two, sgemv and the kernel that it chose, by the headline."""
     yield "problem", f"`{BASELINE}`", "`torch.mv`", "`sgemv`", "speed", "bandwidth", "of `read`", "it chose"
     f = figures(load(REGIMES))
+    reference = reference_clock_mhz(f.run.measurements)
     for problem in f.problems if shown is None else shown:
         base, mv, own = (f.find(name, problem, HEADLINE_COLD) for name in (BASELINE, "torch.mv", "sgemv"))
         yield (
             fmt.problem(problem),
-            *(fmt.microseconds_pm(each.summary.median_ns) for each in (base, mv, own)),
+            *(_time(each, reference) for each in (base, mv, own)),
             fmt.times_range(own.speedup),
             fmt.gb_per_s(own.gb_per_s),
             fmt.NONE if own.of_limit is None else fmt.share(own.of_limit.estimate),
             f"`{own.measurement.trials[0].variant}`",
         )
+
+
+def _time(row: Figured, reference_mhz: float) -> str:
+    """With the SM clock that it ran at, where that lies as far below the run's best as marks a sample."""
+    took = fmt.microseconds_pm(row.summary.median_ns)
+    clock = statistics.median(statistics.median(trial.sample_clocks_mhz) for trial in row.measurement.trials)
+    return took if clock >= (1 - CLOCK_OFF) * reference_mhz else f"{took} at {clock:.0f} MHz"
+
+
+def slower() -> Iterator[Row]:
+    """Every case of the kept runs in which the whole interval of a kernel of ours lies below torch.matmul's speed."""
+    yield "kernel", "problem", "by", f"`{BASELINE}`", "its time", "speed"
+    for example in (REGIMES, ROOFLINE):
+        f = figures(load(example))
+        reference = reference_clock_mhz(f.run.measurements)
+        for row in f.rows:
+            if row.kernel not in OWN or row.speedup is None or row.speedup.high >= 1:
+                continue
+            base = f.find(BASELINE, row.problem, row.way)
+            yield (
+                f"`{row.kernel}`",
+                fmt.problem(row.problem),
+                f"`{row.way.timer}`, {row.way.cache}",
+                *(_time(each, reference) for each in (base, row)),
+                fmt.times_range(row.speedup),
+            )
 
 
 def regret() -> Iterator[Row]:
@@ -126,6 +157,7 @@ def one_token() -> Iterator[Row]:
         "`gemv_w8`", "against `hgemv`", "of `read`",
     )  # fmt: skip
     f = figures(load(ROOFLINE))
+    reference = reference_clock_mhz(f.run.measurements)
     by_columns = {p for p in f.problems if p.layout.order == "col"}
     for problem in (p for p in f.problems if p.dtype == "float16" and p.n == 1 and p not in by_columns):
         named = (BASELINE, "float16"), ("hgemv", "float16"), ("bgemv", "bfloat16"), ("gemv_w8", "int8")
@@ -133,7 +165,7 @@ def one_token() -> Iterator[Row]:
         if None in found:
             continue  # decode attention
         _, half, brain, quantized = found
-        times = [fmt.microseconds_pm(each.summary.median_ns) for each in found]
+        times = [_time(each, reference) for each in found]
         shares = [fmt.share(each.of_limit.estimate) for each in (half, quantized)]
         ratios = [fmt.times_range(each) for each in (half.speedup, brain.speedup, against(quantized, half))]
         label = fmt.problem(replace(problem, dtype="float32"))
@@ -153,7 +185,7 @@ def several_tokens() -> Iterator[Row]:
             at = {choice.tokens: choice.ratio.estimate for choice in found}
             if len(at) > 1:
                 cells = [fmt.times(at[n]) if n in at else fmt.NONE for n in few]
-                yield f"`{kernel}`", weight_label(weight), *cells, in_words(found)
+                yield f"`{kernel}`", weight_label(weight), *cells, in_words(found, few)
 
 
 def claims() -> Iterator[Row]:
@@ -222,6 +254,7 @@ def rates() -> Iterator[Row]:
 TABLES: dict[str, Callable[[], Iterator[Row]]] = {
     "speed": speed,
     "regimes": regimes,
+    "slower": slower,
     "regret": regret,
     "token regret": token_regret,
     "one token": one_token,
