@@ -36,7 +36,7 @@ signal.signal(signal.SIGINT, count)
 open(sys.argv[1] + "-ready", "w").close()
 while not told:
     time.sleep(0.01)
-time.sleep(0.3)
+time.sleep(1.0)
 open(sys.argv[1], "w").write(str(told))
 """
 
