@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
+import os
 from functools import cache
 from pathlib import Path
 
 from kernels import ops
 from kernels.build import Built, build
 
+SHARED_CACHE = "SGEMV_TEST_CACHE"
+"""The variable by which pytest's workers, and what they start, find the session's build cache."""
 
-@cache
+
 def shared_cache() -> Path:
-    """A build cache of this process."""
-    folder = Path(tempfile.mkdtemp(prefix="sgemv-test-cache-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    """The build cache of this test session, of all its workers; tests/conftest.py makes it."""
+    return Path(os.environ[SHARED_CACHE])
 
 
 @cache

@@ -41,7 +41,6 @@ def quiet_environment(**changes: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with one commit: this project's own files as they are now."""
-    shared_cache()  # now, and not first by a test that has temporary folders go elsewhere
     folder = tmp_path_factory.mktemp("checkout")
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for part in ("harness", "kernels", "suites"):

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.built import SHARED_CACHE
 from tests.planted_runs import Command, publish
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-def pytest_configure() -> None:
-    """A bench that a test starts is no part of this session's workers, and pytest-benchmark would measure nothing."""
+def pytest_configure(config: pytest.Config) -> None:
+    """A bench that a test starts is no part of this session's workers, and pytest-benchmark would measure nothing.
+
+    What is built is built once: the first process makes the cache, its workers have it from the environment.
+    """
     os.environ.pop("PYTEST_XDIST_WORKER", None)
+    if SHARED_CACHE not in os.environ:
+        os.environ[SHARED_CACHE] = tempfile.mkdtemp(prefix="sgemv-test-cache-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(SHARED_CACHE), ignore_errors=True))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -67,8 +68,7 @@ SGEMV_KERNEL(told, K_ANY, 1, ROWS_OR_COLUMNS, 4, "says what a launcher is given,
 @cache
 def library() -> Path:
     """Built and loaded into torch."""
-    csrc = shared_cache() / "echo"
-    csrc.mkdir()
+    csrc = Path(tempfile.mkdtemp(prefix="echo-", dir=shared_cache()))
     for name in (*GLUE, *(path.name for path in CSRC.glob("*.h"))):
         shutil.copy(CSRC / name, csrc)
     (csrc / "rule.h").write_text(f"#pragma once\n{ECHO}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ OVERLAP = "wanted memory of its own; allocate it with torch.empty"
 @cache
 def load_planted() -> None:
     """The planted kernels with the project's op_tokens.cpp, beside the project's own library."""
-    csrc = shared_cache() / "planted_tokens"
-    shutil.copytree(CSRC, csrc, ignore=shutil.ignore_patterns("*_cpu*.cpp", "*.cu"))
+    csrc = Path(tempfile.mkdtemp(prefix="tokens-", dir=shared_cache()))
+    shutil.copytree(CSRC, csrc, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*_cpu*.cpp", "*.cu"))
     shutil.copy(PLANTED, csrc)
     library = build("cpu", cache_dir=shared_cache(), csrc=csrc).library
     ops.load(Path(shutil.copy(library, csrc / "planted_tokens.so")), csrc)
