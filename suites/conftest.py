@@ -53,6 +53,7 @@ RUN_FOLDER = pytest.StashKey[Path]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of a bench."""
     suite_options.add(parser.getgroup("sgemv", "SGEMV benchmarks"))
+    under_pytest.refuse_in_one_line(parser, suite_options.names())
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -91,6 +92,11 @@ def _last_to_the_end(config: pytest.Config) -> None:
 
     outlast(sys.stdout, unheard)
     outlast(sys.stderr, unheard)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before anything that takes long enough to be interrupted."""
+    under_pytest.interrupted_in_one_line(session.config)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -171,7 +177,8 @@ def _end(config: pytest.Config, error: CommandError) -> NoReturn:
     """End the session with one line. The code goes round pytest, whose own statuses are the same small numbers."""
     config.stash[CODES].append(error.code)
     config.stash[ENDED_BY] = str(error)
-    pytest.exit(visible(str(error), 10 * LONGEST_LINE), returncode=under_pytest.ENDED)
+    under_pytest.end_in_one_line(config)
+    pytest.exit(str(error), returncode=under_pytest.ENDED)
 
 
 def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
@@ -204,6 +211,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     interrupt_no_more()
     config = session.config
     code = under_pytest.exit_of(exitstatus)
+    if ENDED_BY in config.stash:
+        say_error(f"Exit: {config.stash[ENDED_BY]}")  # as pytest calls what ends a session before it begins
     bench = config.stash.get(BENCH, None)
     if bench is None and session.testsfailed and exitstatus == pytest.ExitCode.INTERRUPTED:
         code = Exit.USAGE  # not Ctrl-C: pytest says the same of a suite that cannot be imported
@@ -230,10 +239,10 @@ def _publish(config: pytest.Config, bench: Bench, *, partial: bool) -> None:
     checks = read_run(folder).selfcheck
     if checks is not None and (failed(checks) or all(check.passed is None for check in checks)):
         config.stash[CODES].append(Exit.KERNEL)
-    if selection.ref is not None:
-        bench.store.set_ref(selection.ref, folder.name)
     if selection.path_file is not None:
         selection.path_file.write_text(f"{folder}\n", encoding="utf-8")
+    if selection.ref is not None and (stays := bench.store.set_ref(selection.ref, folder.name)):
+        say_error(stays)
     for line in bench.store.send():
         say_error(line)
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,8 +24,9 @@ from harness.store.open_store import open_store
 from harness.store.refs import check_ref_name
 from harness.timing import Purpose, Timer, timers
 from suites.device import device_of, why_no_gpu
-from suites.selection import BASELINE, Named, Selection, without_device
-from suites.suite import DEFAULT, MAX_TIME_S, TRIALS, Suite, chosen, names
+from suites.selection import BASELINE, Named, NoGpu, Selection, without_device
+from suites.suite import DEFAULT, MAX_TIME_S, TRIALS, Suite, chosen
+from suites.suite import names as suite_names
 
 STRIDE = "elements from one row of every A to the next, where its layout is col from one column to the next"
 FURTHEST = 10**12
@@ -43,7 +45,7 @@ def add(group: Any) -> None:
     """Declare the options. All are text here: `select` checks them, so that every error reads the same."""
     named = {
         "--kernel": "measure only this kernel, beside torch.matmul, read and empty (repeatable)",
-        "--suite": f"measure this suite, of {', '.join(names())} (repeatable; default {DEFAULT})",
+        "--suite": f"measure this suite, of {', '.join(suite_names())} (repeatable; default {DEFAULT})",
         "--kernels": "measure this Python file's kernels, too; with --kernel torch.matmul no others (repeatable)",
         "--shape": f"measure this problem, as {SHAPE}, instead of the suite's (repeatable)",
         "--shapes": f"measure the problems of this file, too: {FILE} (repeatable)",
@@ -76,6 +78,13 @@ def add(group: Any) -> None:
     group.addoption("--path-file", help="write the run's folder into this file")
 
 
+def names() -> list[str]:
+    """Of the options."""
+    found: list[str] = []
+    add(SimpleNamespace(addoption=lambda name, **_: found.append(name)))
+    return found
+
+
 def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
     """The selection that the command line names.
 
@@ -91,7 +100,8 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
     typed = [*parse_shapes(option.shape), *listed] or (PEER_PROBLEMS if option.peers else ())
     problems = tuple(dict.fromkeys(map(lay_out, _in_dtypes(typed, option.dtype))))
     device, uuid = device_of(option.device)
-    _refuse_additions(option, device, suites)
+    no_gpu = None if device.startswith("cuda") else _no_gpu(option)
+    _refuse_additions(option, no_gpu, suites)
     return Selection(
         suites=suites,
         registry=tuple(kernels.values()),
@@ -108,6 +118,7 @@ def select(config: pytest.Config, kernels: Mapping[str, Kernel]) -> Selection:
         ),
         regimes=bool(option.regimes),
         options=_options(option, suites, device, uuid),
+        no_gpu=no_gpu,
         store=open_store(option.store),
         ref=option.ref,
         path_file=Path(option.path_file) if option.path_file else None,
@@ -238,7 +249,14 @@ def _caches(option: Any) -> tuple[Cache, ...]:
     return (Cache.COLD,) if cold_alone else tuple(Cache(cache) for cache in named)
 
 
-def _refuse_additions(option: Any, device: str, suites: Iterable[str]) -> None:
+def _no_gpu(option: Any) -> NoGpu:
+    """Asked for the CPU, what needs a GPU is wrong usage; else the machine lacks it."""
+    if option.device:
+        return NoGpu(why=f"--device {option.device}", code=Exit.USAGE)
+    return NoGpu(why=str(why_no_gpu()), code=Exit.INFRASTRUCTURE)
+
+
+def _refuse_additions(option: Any, no_gpu: NoGpu | None, suites: Iterable[str]) -> None:
     others = [name for name in suites if name != DEFAULT]
     for name in ("regimes", "variants", "selfcheck", "peers"):
         if getattr(option, name) and others:
@@ -253,11 +271,8 @@ def _refuse_additions(option: Any, device: str, suites: Iterable[str]) -> None:
         raise CommandError("--regimes: has problems of its own; leave --shape, --shapes and --peers out", Exit.USAGE)
     # variants: with --device cpu they stand there as what needs a GPU, like every kernel for one
     for name in ("selfcheck", "peers", "lock_clocks", *(() if option.device else ("variants",))):
-        if getattr(option, name) and not device.startswith("cuda"):
-            code = Exit.USAGE if option.device else Exit.INFRASTRUCTURE
-            why = "--device cpu" if option.device else why_no_gpu()
-            typed = f"--{name.replace('_', '-')}"
-            raise CommandError(f"{typed}: needs a GPU, and this would run on the CPU: {why}", code)
+        if getattr(option, name) and no_gpu is not None:
+            raise no_gpu.refuses(f"--{name.replace('_', '-')}")
 
 
 def _number(option: str, text: str | None, default: float, least: float, most: float) -> float:

@@ -43,6 +43,18 @@ class Named:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NoGpu:
+    """Why this session measures on the CPU, and what that makes of a wish that needs a GPU."""
+
+    why: str
+    code: Exit
+
+    def refuses(self, typed: str, where: str = "") -> CommandError:
+        """The error of what was typed; `where` it needs one."""
+        return CommandError(f"{typed}: needs a GPU{where}, and this would run on the CPU: {self.why}", self.code)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Selection:
     """What this session was asked to measure, and where to."""
 
@@ -64,6 +76,8 @@ class Selection:
     regimes: bool
     """The suites' grids for --regimes, instead of their usual ones."""
     options: Options
+    no_gpu: NoGpu | None
+    """None: it measures on a GPU."""
     store: Store
     ref: str | None
     path_file: Path | None
@@ -74,7 +88,8 @@ class Selection:
         """The selected cases by suite, each in the order of measuring; one of several suites is the first one's.
 
         Raises:
-            CommandError: a problem cannot lie as asked, or nothing is to be measured of what was named (USAGE).
+            CommandError: a problem cannot lie as asked, or nothing is to be measured of what was named (USAGE), for
+                want of a GPU where the suites have it on one (as `NoGpu` says).
         """
         grids = {name: self._grids(suite) for name, suite in self.suites.items()}
         left = self._cases(itertools.chain.from_iterable(grids.values()))
@@ -133,14 +148,24 @@ class Selection:
         kept = (problem for problem in problems if not wanted or problem.dtype in wanted)
         return tuple(dict.fromkeys(map(self.lay_out, kept)))
 
+    def _refuse_of_a_gpu(self, name: str, typed: str, where: str) -> None:
+        """Raise CommandError for a dtype or a kernel that the suites have, but on a GPU alone."""
+        if self.no_gpu is None or self.problems is not None:
+            return
+        on_gpu = [grid for suite in self.suites.values() for grid in suite.grids]
+        here = [grid for suite in self.suites.values() for grid in self._own_grids(suite)]
+        if name in _names(on_gpu) - _names(here):
+            raise self.no_gpu.refuses(typed, f" in {where}")
+
     def _refuse_what_has_none(self, cases: Sequence[Case]) -> None:
-        """Raise CommandError (USAGE) for a name that was typed and that no case has."""
+        """Raise CommandError, as `cases` does, for a name that was typed and that no case has."""
         own = [grid for suite in self.suites.values() for grid in self._own_grids(suite)]
         problems = self.problems or tuple(problem for grid in own for problem in grid.problems)
         where = f"suite {' and '.join(self.suites)}" if self.problems is None else "--shape"
         dtypes = dict.fromkeys(problem.dtype for problem in problems)
         for dtype in self.named.dtypes:
             if dtype not in dtypes:
+                self._refuse_of_a_gpu(dtype, f"--dtype {dtype}", where)
                 what = f"--dtype: no problem of {where} is {dtype}, wanted one of: {', '.join(dtypes)}"
                 raise CommandError(f"{what}; or name problems by --shape", Exit.USAGE)
         made_for = {kernel.name: kernel.dtypes for kernel in self.registry}
@@ -149,6 +174,7 @@ class Selection:
         for name, option in asked.items():
             if name in measured:
                 continue
+            self._refuse_of_a_gpu(name, f"{option} {name}", where)
             if not set(made_for[name]) & set(self.named.dtypes or dtypes):
                 what = f"{name} is made for {', '.join(made_for[name])}, and no problem of {where} is of that"
                 raise CommandError(f"{option}: {what}; name one, as --shape 4096x4096:{made_for[name][0]}", Exit.USAGE)
@@ -156,3 +182,8 @@ class Selection:
         timers = {case.timer for case in cases}
         for name in (name for name in self.named.timers if name not in timers):
             raise CommandError(f"--timer: {where} has no case by {name} with these options", Exit.USAGE)
+
+
+def _names(grids: Iterable[Grid]) -> set[str]:
+    """Of all dtypes and kernels that the grids name."""
+    return {name for grid in grids for name in (*(each.dtype for each in grid.problems), *(grid.kernels or ()))}

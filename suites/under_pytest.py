@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
+from collections.abc import Sequence
 
 import pytest
 
-from harness.errors import CommandError, Exit
+from harness.errors import CommandError, Exit, unknown
+from harness.words import LONGEST_LINE, visible
 
 REFUSED = {
     "numprocesses": "-n (xdist): pytest-benchmark measures nothing under it, and two processes would share the device",
@@ -18,8 +22,45 @@ REFUSED = {
 }
 """Options of other plugins that would silently measure nothing, by the name that pytest gives them."""
 
+HELP = "nox -s bench -- --help says what there is"
+OPTIONS_HINT = " (nox -s bench -- --help lists them)"
+
+TERMINAL = "terminalreporter"
+"""What pytest calls its plugin that writes to the terminal."""
+
 ENDED = 100
 """Status of a session that a CommandError ended; none of pytest's own."""
+
+
+def refuse_in_one_line(parser: pytest.Parser, options: Sequence[str]) -> None:
+    """Let a command line that cannot be parsed be one line: pytest shows its own usage, and none of `options`."""
+    parse = parser.parse
+
+    def parsed(args: Sequence[str], namespace: argparse.Namespace | None = None) -> argparse.Namespace:
+        try:
+            return parse(args, namespace)
+        except pytest.UsageError as error:
+            what = re.search(r"error: (?:argument )?(.*)", str(error))
+            if what is None:
+                raise
+            strange = re.match("unrecognized arguments: (-[^ =]+)", what[1])
+            line = unknown("option", strange[1], options, OPTIONS_HINT) if strange else f"{what[1]}; {HELP}"
+            raise pytest.UsageError(visible(str(line), 10 * LONGEST_LINE)) from error
+
+    parser.parse = parsed
+
+
+def end_in_one_line(config: pytest.Config) -> None:
+    """Let pytest say nothing more of the session: its summary would stand around the line that says why it ended."""
+    if config.pluginmanager.hasplugin(TERMINAL):
+        config.pluginmanager.unregister(name=TERMINAL)
+
+
+def interrupted_in_one_line(config: pytest.Config) -> None:
+    """Let Ctrl-C be a word: where in pytest's own code it came between is of no use to anybody."""
+    reporter = config.pluginmanager.getplugin(TERMINAL)
+    if reporter is not None:  # where pytest calls this otherwise, it says more than that
+        reporter._report_keyboardinterrupt = lambda: reporter.write_line("interrupted")  # noqa: SLF001
 
 
 def refuse_conflicts(config: pytest.Config) -> None:

@@ -72,6 +72,8 @@ class Played:
     """Of the SM clock during all samples but those of `empty`, as a share of the usual one; times follow it."""
     wrong: str = ""
     """A kernel whose output is wrong."""
+    partial: bool = False
+    """Cut short."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -99,6 +101,7 @@ class Played:
         return replace(
             plain,
             id=self.run_id,
+            partial=self.partial,
             started_utc=self.at.isoformat(),
             finished_utc=(self.at + timedelta(minutes=4)).isoformat(),
             options=replace(plain.options, trials=TRIALS, command=("nox", "-s", "nightly"), **self.options),

@@ -269,7 +269,7 @@ def test_a_cpu_bench_waits_for_nobody() -> None:
 def test_a_supervisor_ends_a_bench_whose_output_is_lost(tmp_path: Path) -> None:
     """SIGTERM while a kernel hangs, and Ctrl-C while it publishes: code 130, what was measured is kept, one line."""
     library("cpu")
-    arguments, variables = planted(tmp_path, "-k", "empty or matmul or hangs", "-q", "--ref", "cut")
+    arguments, variables = planted(tmp_path, "-k", "empty or matmul or hangs", "-q")
     with Path("/dev/full").open("w") as full:
         bench = subprocess.Popen(
             command(*arguments), cwd=ROOT, env=environment(**variables), stdout=full, stderr=subprocess.PIPE, text=True
@@ -287,7 +287,7 @@ def test_a_supervisor_ends_a_bench_whose_output_is_lost(tmp_path: Path) -> None:
         bench.wait()
     assert bench.returncode == 130, said
     assert said == "the standard output cannot be written to: No space left on device; send it elsewhere\n"
-    run = load(Store(tmp_path / "store").resolve("cut"))
+    run = load(Store(tmp_path / "store").resolve("latest"))
     assert run.partial
     assert [m.case.kernel for m in run.measurements] == ["empty", "torch.matmul"]
 

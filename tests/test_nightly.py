@@ -63,6 +63,7 @@ TOLD: dict[str, tuple[int, list[str]]] = {
     ]),
     "crashed": (6, [
         "exit code: 6: the bench did not end well (killed by SIGKILL): its own lines say more",
+        f"ref: ref 'nightly' stays at {NIGHTS['cool again'].run_id}: run {NIGHTS['crashed'].run_id} was cut short",
         f"run: {NIGHTS['crashed'].run_id}, 8 cases on NVIDIA H200, cut short: the others are missing",
         "9 gone, 8 same of 17 cases, threshold 1 %",
     ]),
@@ -218,7 +219,8 @@ def test_what_is_no_base(tmp_path: Path) -> None:
         prepared(root, night)
     seen = nights(Played(number=7))
     assert seen.code == 0
-    assert seen.lines[0] == f"store: published what a bench had measured before it was killed: {root / lost.run_id}"
+    published = f"store: published what a bench had measured before it was killed: {root / lost.run_id}"
+    assert seen.lines[0] == f"{published}; no ref means it"
     passed_over = [line.removeprefix("not against: ").split(": ", 1) for line in seen.lines if "not against" in line]
     damaged = f"{root / Played(number=2).run_id / 'samples.parquet'}: changed since it was published (SHA-256 differs)"
     assert passed_over == [
@@ -249,8 +251,8 @@ def test_a_baseline_that_cannot_be_read_is_said_and_the_night_goes_on(tmp_path: 
     assert gone.lines[-1].startswith(
         "exit code: 4: ref 'baseline': names 20200101T000000Z-gone-000000, which is not in "
     )
-    (damaged := nights.store.root / Played(number=1).run_id / "run.json").write_text("{}")
     nights.store.set_ref("baseline", Played(number=1).run_id)
+    (damaged := nights.store.root / Played(number=1).run_id / "run.json").write_text("{}")
     nights(Played(number=2))
     seen = nights(Played(number=3, factor=slowed))
     assert (seen.code, len(nights.store.ids())) == (4, 3)
@@ -268,6 +270,15 @@ def test_every_gpu_of_a_host_has_its_own_night(tmp_path: Path) -> None:
     bases = [line for line in seen.lines if line.startswith("against: the night before")]
     assert bases == [f"against: the night before: {night.run_id}; same environment" for night in pairs[0]]
     assert nights.store.refs() == {pairs[1][1].run_id: ["nightly"]}
+
+
+def test_the_ref_of_a_host_means_the_last_run_that_is_whole(tmp_path: Path) -> None:
+    """Of several GPUs one, whose bench was ended, has a run that was cut short: a line names it."""
+    nights = Nights(tmp_path)
+    whole, cut = (Played(number=3 + k, board=f"GPU-{k}") for k in (0, 1))
+    seen = nights(whole, replace(cut, partial=True), device="all", leaves_with=6)
+    assert f"ref: ref 'nightly' stays at {whole.run_id}: run {cut.run_id} was cut short" in seen.lines
+    assert nights.store.refs() == {whole.run_id: ["nightly"]}
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

@@ -71,6 +71,25 @@ def test_a_url_that_no_store_can_have(
     assert SECRET not in said.out + said.err + str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["runs"], ["verify"], ["prune", "--keep-days", "3"], ["export", "latest", "--to", "csv"], ["regret", "latest"]],
+    ids=" ".join,
+)
+def test_a_file_is_no_store(tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor what would lie below one, or has a name that no folder can have: no command takes it for an empty store."""
+    (tmp_path / "README.md").write_text("")
+    hint = "name a writable folder with --store or SGEMV_STORE"
+    for store, shown, why in (
+        (tmp_path / "README.md", tmp_path / "README.md", "Not a directory"),
+        (tmp_path / "README.md" / "below", tmp_path / "README.md" / "below", "Not a directory"),
+        (f"file://{tmp_path}/README.md", tmp_path / "README.md", "Not a directory"),
+        ("x" * 300, "x" * 300, "File name too long"),
+    ):
+        assert main([*words, "--store", str(store)]) == Exit.INFRASTRUCTURE
+        assert capsys.readouterr() == ("", f"store {shown}: {why}; {hint}\n")
+
+
 @pytest.mark.parametrize("url", ["abfs://container@account.dfs.core.windows.net/runs", "sftp://me@host/runs"])
 def test_a_name_before_an_at_is_no_secret(url: str) -> None:
     """A container, or a user whose key is elsewhere."""

@@ -132,6 +132,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "one case made 3 % slower" in out
     assert main(["power", "quiet", "--store", str(tmp_path), "--trials", "1"]) == 2
     assert capsys.readouterr().err == "--trials: found '1', wanted a whole number from 2 to 1000\n"
+    assert main(["power", "quiet", "--store", str(tmp_path), "--trials", "9"]) == 2
+    few = "quiet: found 12 trials, wanted more: two groups of 9 need 18 trials\n"
+    assert capsys.readouterr() == ("", few)
 
 
 def test_a_rate_says_of_how_many() -> None:

@@ -110,7 +110,9 @@ def test_the_days_must_be_said(store: Store, capsys: pytest.CaptureFixture[str])
 
 
 def test_an_empty_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Is fine, and not made."""
+    """Is fine; one that is not there is said to be that, and not made."""
+    assert prune(Store(tmp_path), "--keep-days", "1", "--yes") == Exit.FINE
+    assert capsys.readouterr().out == f"deleted 0 of 0 runs in {tmp_path}, older than 1 day\n"
     assert prune(Store(tmp_path / "none"), "--keep-days", "1", "--yes") == Exit.FINE
-    assert capsys.readouterr().out == f"deleted 0 of 0 runs in {tmp_path / 'none'}, older than 1 day\n"
+    assert capsys.readouterr().out == f"no runs in {tmp_path / 'none'}: there is no such folder\n"
     assert not (tmp_path / "none").exists()

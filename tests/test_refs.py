@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from harness.errors import CommandError, Exit
 from harness.store import Store
 from harness.store.refs import check_ref_name
+from tests.s3_server import on_machine
+from tests.sample_run import gpu_run
 from tests.three_runs import IDS, copied, harness, store, write
 
 __all__ = ["copied", "store"]
@@ -55,6 +59,52 @@ def test_a_ref_of_other_bytes_means_no_run(copied: Path) -> None:
     done = harness("runs", "--store", str(copied))
     assert (done.returncode, done.stderr) == (0, "")
     assert all(run_id in done.stdout for run_id in IDS)
-    for name in ("bytes", "long", "empty"):
-        with pytest.raises(CommandError, match=f"ref '{name}': names .*which is not in"):
-            Store(copied).resolve(name)
+    with pytest.raises(CommandError, match=r"ref 'long': names xxx.*which is not in"):
+        Store(copied).resolve("long")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "its file is empty"),
+        (b" \n\t\n", "its file is empty"),
+        (b"\xff\xfe\n", "its file is not text"),
+        (b"\x00\x01", "its file is not text"),
+        (b"one\ntwo\nthree\n", "its file holds 3 words, wanted one, the id of a run"),
+    ],
+)
+def test_a_damaged_ref_is_said_to_be_one(copied: Path, content: bytes, what: str) -> None:
+    """And what sets it again; not that the store lacks a run of no name."""
+    (copied / "refs" / "mine").write_bytes(content)
+    done = harness("verify", "mine", "--store", str(copied))
+    assert done.returncode == Exit.RUN
+    assert done.stderr == f"ref 'mine': {what}; nox -s bench -- --ref mine sets it again\n"
+    (copied / "refs" / "mine").write_bytes(f"{IDS[1]}\nor another\n".encode())
+    assert Store(copied).find("mine") == IDS[1]  # the first word means it, as the format of runs says
+
+
+@pytest.mark.parametrize("where", ["folder", "memory://shared/partial"])
+def test_a_run_that_was_cut_short_takes_no_ref(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever names one means a whole run: it stays at that, and a line says so; of a URL also when it is sent."""
+    url = "://" in where
+    made = on_machine(where, tmp_path, monkeypatch) if url else Store(tmp_path / where)
+    made.check_writable()
+    for run_id in IDS[:2]:
+        write(made.root, run_id, replace(gpu_run(shapes=((64, 64),), trials=1, samples=2), partial=run_id == IDS[1]))
+    assert made.set_ref("mine", IDS[1]) == f"ref 'mine' is not set: run {IDS[1]} was cut short"
+    assert made.set_ref("mine", IDS[0]) is None
+    assert made.set_ref("mine", IDS[1]) == f"ref 'mine' stays at {IDS[0]}: run {IDS[1]} was cut short"
+    assert len(made.send()) == (2 if url else 0)
+    assert made.refs() == {IDS[0]: ["mine"]}
+
+
+def test_a_ref_that_cannot_be_looked_at_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server went away while a run was measured that was cut short: to send it says so, and where it is kept."""
+    store = on_machine("s3://bucket/runs", tmp_path, monkeypatch)
+    monkeypatch.setattr(store, "_remote", SimpleNamespace(read=silent))
+    write(store.root, IDS[0], replace(gpu_run(shapes=((64, 64),), trials=1, samples=2), partial=True))
+    assert store.set_ref("mine", IDS[0]) == f"ref 'mine' stays as it is: run {IDS[0]} was cut short"
+
+
+def silent(_: str) -> bytes:
+    raise CommandError("no connection", Exit.INFRASTRUCTURE)

@@ -22,12 +22,12 @@ def runs(root: Path, *words: str) -> int:
 
 
 def night(root: Path, ago: timedelta, *, partial: bool = False) -> str:
-    """A run of the ref nightly that started so long ago."""
+    """A run of the ref nightly that started so long ago; one that was cut short had the ref when any run took one."""
     run_id = "20260101T000000Z-gpu-1-aaaaaa"
     started = (datetime.now(UTC) - ago).isoformat(timespec="seconds")
+    Store(root).set_ref("nightly", run_id)
     (root / run_id).mkdir()
     write_run(root / run_id, replace(RUN, id=run_id, started_utc=started, partial=partial))
-    Store(root).set_ref("nightly", run_id)
     return run_id
 
 
@@ -87,6 +87,8 @@ def test_a_night_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture
     assert runs(tmp_path, "--stale-after", "36h") == Exit.RUN
     line = f"{tmp_path}: there is no ref 'nightly': no night was ever kept here; nox -s nightly keeps one\n"
     assert capsys.readouterr().err == line
+    assert runs(tmp_path / "none", "--stale-after", "36h") == Exit.RUN
+    assert capsys.readouterr().err == f"{tmp_path / 'none'}: there is no such folder\n"
     run_id = night(tmp_path, timedelta(hours=1))
     (tmp_path / run_id / "run.json").write_text("{")
     assert runs(tmp_path, "--stale-after", "36h") == Exit.RUN

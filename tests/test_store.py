@@ -54,7 +54,7 @@ def test_a_run_is_found_by_path(store: Store, tmp_path: Path) -> None:
         ("lost", "ref 'lost': names 20250101T000000Z-gone, which is not in "),
         ("driver_version=1", "run 'driver_version=1': none of 3 runs in "),
         ("latest~x", "run 'latest~x': no such run"),
-        ("../etc", "run '../etc': no such run"),
+        ("../no such", "run '../no such': no such run"),
     ],
 )
 def test_what_is_not_found(store: Store, selector: str, words: str) -> None:
@@ -72,8 +72,27 @@ def test_an_empty_or_absent_store_says_so(tmp_path: Path) -> None:
     absent = Store(tmp_path / "absent")
     assert absent.ids() == []
     assert absent.recover() == []
-    with pytest.raises(CommandError, match="holds 0 runs"):
+    with pytest.raises(CommandError, match=f"the store {absent.root} holds 0 runs: there is no such folder$"):
         absent.resolve("latest")
+    with pytest.raises(CommandError, match=f"no such run among 0 in {absent.root}: there is no such folder; wanted "):
+        absent.resolve("nightly")
+    with pytest.raises(CommandError, match=f"the store {tmp_path} holds 0 runs$"):
+        Store(tmp_path).resolve("latest")
+
+
+def test_a_path_that_is_no_run_is_said_to_be_there(store: Store, tmp_path: Path) -> None:
+    """Not that there is no such run: what it is, and of what lies within a run's folder that folder."""
+    (tmp_path / "README.md").write_text("")
+    run = write(tmp_path, "20200101T000000Z-elsewhere")
+    for path, what in {
+        tmp_path: "is a folder and no run's folder, which holds run.json",
+        tmp_path / "README.md": "is a file and no run's folder, which holds run.json",
+        run / "run.json": f"is a file within a run's folder: name that, {run}",
+        run / "build": f"is a folder within a run's folder: name that, {run}",
+    }.items():
+        with pytest.raises(CommandError) as caught:
+            store.resolve(str(path))
+        assert (str(caught.value), caught.value.code) == (f"run {str(path)!r}: {what}", Exit.RUN)
 
 
 def test_only_published_runs_are_listed(store: Store) -> None:

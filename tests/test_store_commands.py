@@ -72,9 +72,11 @@ def test_runs_names_a_draft_that_cannot_be_read(copied: Path) -> None:
 
 
 def test_runs_of_an_empty_store(tmp_path: Path) -> None:
-    """Nothing is wrong with it, and it is not made."""
+    """Nothing is wrong with it; one that is not there may be mistyped, and is not made."""
+    done = harness("runs", "--store", str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, f"no runs in {tmp_path}\n")
     done = harness("runs", "--store", str(tmp_path / "none"))
-    assert (done.returncode, done.stdout) == (0, f"no runs in {tmp_path / 'none'}\n")
+    assert (done.returncode, done.stdout) == (0, f"no runs in {tmp_path / 'none'}: there is no such folder\n")
     assert not (tmp_path / "none").exists()
 
 
@@ -112,3 +114,5 @@ def test_verify_of_an_empty_store(tmp_path: Path) -> None:
     """Nothing to verify is not fine: whoever asked expected a run."""
     done = harness("verify", "--store", str(tmp_path))
     assert (done.returncode, done.stderr) == (4, f"no runs in {tmp_path}\n")
+    done = harness("verify", "--store", str(tmp_path / "none"))
+    assert (done.returncode, done.stderr) == (4, f"no runs in {tmp_path / 'none'}: there is no such folder\n")

@@ -76,14 +76,17 @@ def test_without_a_gpu_timers_cannot_be_checked(tmp_path: Path, option: str) -> 
     ("arguments", "code", "words"),
     [
         (["-k", "nothing"], 2, "deselected"),
-        (["--no-such-option"], 4, "unrecognized arguments: --no-such-option"),
+        (["--time", "0"], 4, "ERROR: option: found '--time', wanted one of "),
+        (["--refs=x"], 4, "; did you mean --ref or "),
+        (["--trials"], 4, "ERROR: --trials: expected one argument; nox -s bench -- --help says what there is"),
     ],
 )
 def test_nothing_selected_and_unknown_options(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
-    """Nothing selected is wrong usage; an unknown option is pytest's own 4, which nox turns into 2."""
+    """Nothing selected is wrong usage; what cannot be parsed is a line and pytest's own 4, which nox turns into 2."""
     done = suites("-q", *QUICKLY, *arguments, "--store", tmp_path / "store")
     assert done.returncode == code
     assert words in done.stdout + done.stderr
+    assert len([line for line in (done.stdout + done.stderr).splitlines() if line.strip()]) == 1
     assert not (tmp_path / "store").exists()
 
 
@@ -96,15 +99,25 @@ def test_a_suite_that_cannot_be_imported_is_wrong_usage(tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
-def test_a_store_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
-    """A file in its place: code 6, what to do, no traceback."""
-    (tmp_path / "store").write_text("")
-    done = suites("-q", *QUICKLY, "--store", tmp_path / "store")
-    assert done.returncode == 6, done.stdout + done.stderr
-    said = [line for line in (done.stdout + done.stderr).splitlines() if "name a writable folder" in line]
-    assert len(said) == 1
-    assert f"store {tmp_path / 'store'}: Not a directory" in said[0]
-    assert "Traceback" not in done.stdout + done.stderr
+@pytest.mark.parametrize(
+    ("store", "variables", "code", "said"),
+    [
+        ("{}/file", {}, 6, "Exit: store {}/file: Not a directory; name a writable folder with --store or SGEMV_STORE"),
+        ("/proc/x", {}, 6, "Exit: store /proc/x: No such file or directory; name a writable folder with --store or"),
+        ("foo://bar", {}, 2, "Exit: store foo://bar: fsspec knows no such URL; wanted one such as s3://bucket/prefix"),
+        ("{}/new", {"SGEMV_CACHE": "/proc/x"}, 6, "Exit: the build cache /proc/x cannot be written"),
+    ],
+)
+def test_what_a_bench_needs_and_lacks_is_one_line(
+    tmp_path: Path, store: str, variables: dict[str, str], code: int, said: str
+) -> None:
+    """Found out when the session has begun or before: nothing else is printed, not even that no tests ran."""
+    (tmp_path / "file").write_text("")
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    done = suites("-q", *QUICKLY, "--store", store.format(tmp_path), **variables, **state)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(said.format(tmp_path))
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_problems_of_every_regime(tmp_path: Path) -> None:

@@ -47,9 +47,14 @@ def test_a_bench_that_stops_at_a_failure_is_partial(tmp_path: Path) -> None:
 
 
 def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
-    """Ctrl-C while a kernel hangs: code 130, what came before is published as partial, no draft or log is left."""
+    """Ctrl-C while a kernel hangs: code 130, what came before is published as partial, no draft or log is left.
+
+    The ref stays at the whole run that it meant; that is a line, and so is the interrupt.
+    """
     library("cpu")
     arguments, variables = planted(tmp_path, "-k", "empty or matmul or hangs", "-q", "--ref", "cut")
+    (tmp_path / "store" / "refs").mkdir(parents=True)
+    (tmp_path / "store" / "refs" / "cut").write_text("20260101T000000Z-whole\n")
     program, log = started(tmp_path, arguments, variables)
     try:
         program.send_signal(signal.SIGINT)
@@ -58,11 +63,17 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
         program.kill()
         program.wait()
     assert code == 130, log.read_text()
-    run = load(Store(tmp_path / "store").resolve("cut"))
+    run = load(Store(tmp_path / "store").resolve("latest"))
     assert run.partial
+    assert Store(tmp_path / "store").refs() == {"20260101T000000Z-whole": ["cut"]}
+    said = log.read_text()
+    stays = f"ref 'cut' stays at 20260101T000000Z-whole: run {run.id} was cut short"
+    assert [said.count(f"\n{line}\n") for line in (stays, "interrupted")] == [1, 1]
+    assert "KeyboardInterrupt" not in said
+    assert "--full-trace" not in said
     assert [m.case.kernel for m in run.measurements] == ["empty", "torch.matmul"]
     assert all(m.samples_ns for m in run.measurements)
-    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [".gitignore", run.id, "refs"]
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [run.id, "refs"]
 
 
 CHECKED = Check(name="length", kernel="mine", problem=Problem(m=8, k=8), passed=True)
@@ -121,8 +132,12 @@ def test_a_failed_check_is_told_by_the_exit_code(tmp_path: Path, checks: tuple[C
 
 
 @pytest.mark.usefixtures("_interrupts")
-def test_an_interrupt_outweighs_a_failed_check(tmp_path: Path) -> None:
-    """The highest code that applies, as everywhere."""
+def test_an_interrupt_outweighs_a_failed_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The highest code that applies, as everywhere; the run takes no ref, and is named to whoever waits for it."""
     session = finished(tmp_path, (FAILED,), pytest.ExitCode.INTERRUPTED)
     assert session.exitstatus == Exit.INTERRUPTED
-    assert load(Store(tmp_path).resolve("checked")).partial
+    folder = Store(tmp_path).resolve("latest")
+    assert load(folder).partial
+    assert capsys.readouterr().err == f"ref 'checked' is not set: run {folder.name} was cut short\n"
+    assert Store(tmp_path).refs() == {}
+    assert (tmp_path / "path").read_text() == f"{folder}\n"

@@ -197,6 +197,28 @@ def test_what_measures_nothing_is_one_line(asked: dict[str, object], line: str) 
     assert caught.value.code is Exit.USAGE
 
 
+@pytest.mark.parametrize(("typed", "code"), [("cpu", Exit.USAGE), (None, Exit.INFRASTRUCTURE)])
+def test_what_a_suite_has_on_a_gpu_alone_needs_one(
+    monkeypatch: pytest.MonkeyPatch, typed: str | None, code: Exit
+) -> None:
+    """A dtype or a kernel of the roofline suite; not what it has nowhere, nor what is typed as a problem."""
+    monkeypatch.setattr(options, "device_of", lambda _: ("cpu", None))
+    monkeypatch.setattr(options, "why_no_gpu", lambda: "none is here")
+    why = "--device cpu" if typed else "none is here"
+    for asked, named in (
+        ({"dtype": ["float16"], "kernel": ["hgemv"]}, "--dtype float16"),
+        ({"kernel": ["hgemv"]}, "--kernel hgemv"),
+    ):
+        with pytest.raises(CommandError) as caught:
+            cases(device=typed, suite=["roofline"], **asked)
+        said = f"{named}: needs a GPU in suite roofline, and this would run on the CPU: {why}"
+        assert (str(caught.value), caught.value.code) == (said, code)
+    with pytest.raises(CommandError, match=r"^--kernel: suite roofline has no case of read with") as caught:
+        cases(device=typed, suite=["roofline"], kernel=["read"], cache=["hot"])
+    assert caught.value.code is Exit.USAGE
+    assert {case.kernel for case in cases(device=typed, suite=["roofline"], kernel=["hgemv"], shape=["8x8:float16"])}
+
+
 def test_other_suites_are_not_even_imported(tmp_path: Path) -> None:
     """One that cannot be imported is no trouble to the others; what a CPU leaves out is among the notes."""
     (tmp_path / "tells.py").write_text(

@@ -33,9 +33,9 @@ def run(store: Store, options: argparse.Namespace) -> int:
     if not options.trials.isdecimal() or not 2 <= int(options.trials) <= 1000:
         raise CommandError(f"--trials: found {options.trials!r}, wanted a whole number from 2 to 1000", Exit.USAGE)
     runs = _runs(store, options.run)
+    found = power(runs, trials=int(options.trials))
     for number, each in enumerate(runs, start=1):
         sys.stdout.write(f"run {number}: {visible(each.id, LONGEST_LINE)}, {each.options.trials} trials\n")
-    found = power(runs, trials=int(options.trials))
     head, *body = rows(found)
     table = Table(*(Column(name, overflow="fold") for name in head), box=None, pad_edge=False)
     for row in body:

@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(store: Store, options: argparse.Namespace) -> int:
     """A line a run."""
     days = _days(options.keep_days)
+    if missing := store.missing():
+        _say(f"no runs in {store.name}{missing}")
+        return Exit.FINE
     ids, refs, unsent = store.ids(), store.refs(), set(store.unsent())
     old = [run_id for run_id in ids if _is_old(run_id, days)]
     kept = _kept(old, refs, unsent)

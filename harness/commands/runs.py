@@ -52,7 +52,7 @@ def run(store: Store, options: argparse.Namespace) -> int:
     ids = store.ids()
     shown = ids if options.all else ids[-_last(options.last) :]
     if not ids:
-        sys.stdout.write(f"no runs in {coded(store.name)}\n")
+        sys.stdout.write(f"no runs in {coded(store.name)}{store.missing()}\n")
         return Exit.FINE
     table = Table(Column("run", overflow="fold"), "device", "driver", "torch", "cases", "", "refs", box=None)
     code = _fill(table, store, shown)
@@ -132,8 +132,8 @@ def _check_age(store: Store, longest: timedelta, asked: str) -> int:
     """Say how old the night is; CommandError (RUN) where that is too old, or cannot be."""
     run_id = store.ref(REF)
     if run_id is None:
-        what = f"{store.name}: there is no ref {REF!r}: no night was ever kept here; nox -s nightly keeps one"
-        raise CommandError(what, Exit.RUN)
+        none = f": there is no ref {REF!r}: no night was ever kept here; nox -s nightly keeps one"
+        raise CommandError(f"{store.name}{store.missing() or none}", Exit.RUN)
     found = read_run(store.head(store.find(REF)))
     age = datetime.now(UTC) - datetime.fromisoformat(found.started_utc)
     shown, started = visible(run_id, LONGEST_LINE), found.started_utc

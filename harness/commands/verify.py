@@ -24,7 +24,7 @@ def run(store: Store, options: argparse.Namespace) -> int:
     """A line a run."""
     named = list(_named(store, options.run)) if options.run else store.ids()
     if not named:
-        raise CommandError(f"no runs in {store.name}", Exit.RUN)
+        raise CommandError(f"no runs in {store.name}{store.missing()}", Exit.RUN)
     worst = Exit.FINE
     for each in named:
         try:

@@ -116,9 +116,11 @@ def _measured(night: Night) -> list[Path]:
         own = None if night.bench is None else [*night.bench, *options, f"--path-file={path_file}"]
         ended = show(own or suites_command(arguments, path_file), ROOT, _environment(arguments))
         folders = [Path(line) for line in path_file.read_text("utf-8").splitlines()] if path_file.is_file() else []
-    if several and folders:
-        store.set_ref(REF, folders[-1].name)
-    folders += store.recover()  # of a bench that was killed: what it had measured is a run that was cut short
+    recovered = store.recover()  # of a bench that was killed: what it had measured is a run that was cut short
+    for folder in [*(folders if several else []), *recovered]:
+        if stays := store.set_ref(REF, folder.name):
+            diary.say("ref", stays)
+    folders += recovered
     try:
         for line in store.send():
             diary.say("store", line)

@@ -6,17 +6,15 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from harness.errors import CommandError, Exit, first_line
-from harness.model import SCHEMA_VERSION, RecordError, Run
+from harness.errors import CommandError, Exit
 from harness.store.draft import Draft
-from harness.store.refs import REF_NAME, check_ref_name, meaning
-from harness.store.run_files import read_json, read_table
+from harness.store.published import is_run, load, load_whole, no_run, read_run, verify
+from harness.store.refs import REF_NAME, check_ref_name, damage, meaning
 from harness.store.store_folder import make_store, try_to_write, unwritable
-from harness.store.sums import SUMS, listed_sums, sum_of
-from harness.store.tables import TABLES, with_tables
+
+__all__ = ["AT_ONCE", "GONE", "SELECTORS", "Store", "is_run", "load", "load_whole", "read_run", "verify"]
 
 GONE = ".pruned-"
 """How the folder of a run begins while it is deleted."""
@@ -53,8 +51,8 @@ class Store:
 
     def recovered(self) -> list[str]:
         """`recover`, and what to say of it: a line a run, and one a draft that was left where it is."""
-        said = [f"published what a bench had measured before it was killed: {path}" for path in self.recover()]
-        return said + self.kept_aside
+        what = "published what a bench had measured before it was killed"
+        return [*(f"{what}: {path}; no ref means it" for path in self.recover()), *self.kept_aside]
 
     def check_writable(self) -> None:
         """Find out before much work; nothing is left behind.
@@ -67,6 +65,10 @@ class Store:
     def ids(self) -> list[str]:
         """Ids of all published runs, oldest first; also of one that lost its run.json or its sums."""
         return sorted(path.name for path in self.root.glob("[!.]*") if is_run(path))
+
+    def missing(self) -> str:
+        """What is said after the name of a store whose folder is not there, which has no runs; else nothing."""
+        return "" if self.root.is_dir() else ": there is no such folder"
 
     def unsent(self) -> list[str]:
         """Of them, those that are not where the store keeps its runs, but on this machine alone."""
@@ -145,19 +147,26 @@ class Store:
         starting = [each for each in ids if each.startswith(selector)]
         if len(starting) == 1:
             return starting[0]
-        what = f"no such run among {len(ids)} in {self.name}"
+        what = f"no such run among {len(ids)} in {self.name}{self.missing()}"
         if starting:
             more = f" and {len(starting) - NAMED} more" if len(starting) > NAMED else ""
             what = f"{len(starting)} runs start with it: {', '.join(starting[:NAMED])}{more}"
+        elif os.path.exists(selector):  # noqa: PTH110 - false for what no path can be called
+            raise CommandError(f"run {selector!r}: {no_run(Path(selector))}", Exit.RUN)
         raise CommandError(f"run {selector!r}: {what}; wanted {SELECTORS}", Exit.RUN)
 
-    def set_ref(self, name: str, run_id: str) -> None:
-        """Make `name` mean `run_id`.
+    def set_ref(self, name: str, run_id: str) -> str | None:
+        """Make `name` mean `run_id`, which is one of this machine's; None: it does.
+
+        Returns:
+            Of a run that was cut short a line: it takes no ref, since whoever names one means a whole run.
 
         Raises:
             CommandError: not a name (USAGE), or the store cannot be written to (INFRASTRUCTURE).
         """
         check_ref_name(name)
+        if is_run(self.root / run_id) and read_run(self.root / run_id).partial:
+            return f"ref {name!r} {self._still(name)}: run {run_id} was cut short"
         target = self.root / "refs" / name
         try:
             make_store(self.root)
@@ -167,6 +176,7 @@ class Store:
             temporary.replace(target)
         except OSError as error:
             raise unwritable(self.root, error) from error
+        return None
 
     def refs(self) -> dict[str, list[str]]:
         """The refs' names by the id that they mean, each sorted."""
@@ -181,11 +191,24 @@ class Store:
         return sorted(path.name for path in (self.root / "refs").glob("[!.]*"))
 
     def ref(self, name: str) -> str | None:
-        """The id that a ref means; None: there is no such ref."""
+        """The id that a ref means, empty where its file is damaged; None: there is no such ref."""
+        content = self.ref_content(name)
+        return None if content is None else meaning(content)
+
+    def ref_content(self, name: str) -> bytes | None:
+        """What the file of a ref holds; None: there is no such ref."""
         try:
-            return meaning((self.root / "refs" / name).read_bytes())
+            return (self.root / "refs" / name).read_bytes()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return None
+
+    def _still(self, name: str) -> str:
+        """What becomes of a ref that is not set, in words."""
+        try:
+            means = self.ref(name)
+        except CommandError:  # a server that is silent now: to send the run, which comes next, says so
+            means = ""
+        return "is not set" if means is None else f"stays at {means}" if means else "stays as it is"
 
     def _latest(self, selector: str, ids: list[str]) -> str | None:
         match = re.fullmatch(r"latest(?:~(\d{1,9}))?", selector)
@@ -194,14 +217,21 @@ class Store:
         back = int(match[1] or 0)
         if back >= len(ids):
             raise CommandError(
-                f"run {selector!r}: the store {self.name} holds {len(ids)} run{'' if len(ids) == 1 else 's'}", Exit.RUN
+                f"run {selector!r}: the store {self.name} holds {len(ids)} run{'' if len(ids) == 1 else 's'}"
+                f"{self.missing()}",
+                Exit.RUN,
             )
         return ids[-1 - back]
 
     def _ref(self, selector: str, ids: list[str]) -> str | None:
-        run_id = self.ref(selector) if re.fullmatch(REF_NAME, selector) else None
-        if run_id is not None and run_id not in ids:
-            raise CommandError(f"ref {selector!r}: names {run_id}, which is not in {self.name}", Exit.RUN)
+        content = self.ref_content(selector) if re.fullmatch(REF_NAME, selector) else None
+        if content is None:
+            return None
+        run_id = meaning(content)
+        if run_id not in ids:
+            what = damage(content) or f"names {run_id}, which is not in {self.name}"
+            again = f"; nox -s bench -- --ref {selector} sets it again" if damage(content) else ""
+            raise CommandError(f"ref {selector!r}: {what}{again}", Exit.RUN)
         return run_id
 
     def _by_environment(self, selector: str, ids: list[str]) -> str | None:
@@ -221,76 +251,3 @@ class Store:
             if all(str(run.environment.get(key)) == wanted for key, _, wanted in pairs):
                 return run_id
         raise CommandError(f"run {selector!r}: none of {len(ids)} runs in {self.name} has it", Exit.RUN)
-
-
-def is_run(folder: Path) -> bool:
-    """Whether `folder` is a published run, whole or damaged: it has a run.json or SHA256SUMS."""
-    try:
-        return (folder / "run.json").is_file() or (folder / SUMS).is_file()
-    except OSError:  # longer than a path may be, or not to be looked into
-        return False
-
-
-def load(folder: Path) -> Run:
-    """The run in `folder`, with every sample and device state.
-
-    Raises:
-        CommandError: a file is missing or damaged, the files are not of one run, or the schema is newer than this
-            program's (RUN).
-    """
-    run = read_run(folder)
-    frames = {name: read_table(folder / name) for name in TABLES}
-    try:
-        measurements = with_tables(run.measurements, frames)
-    except ValueError as error:
-        raise CommandError(f"{folder}: damaged: {first_line(error)}", Exit.RUN) from error
-    return replace(run, measurements=measurements)
-
-
-def load_whole(folder: Path) -> Run:
-    """`load`, after every file was checked against its sum.
-
-    Raises:
-        CommandError: as `verify` and `load` say (RUN).
-    """
-    verify(folder)
-    return load(folder)
-
-
-def read_run(folder: Path) -> Run:
-    """run.json alone: the run without its samples and device states.
-
-    Raises:
-        CommandError: it is missing or damaged, or its schema is newer than this program's (RUN).
-    """
-    path = folder / "run.json"
-    data = read_json(path)
-    version = data.get("schema_version")
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise CommandError(
-            f"{path}: schema version {version}, wanted at most {SCHEMA_VERSION}: update this project", Exit.RUN
-        )
-    try:
-        return Run.from_dict(data)
-    except RecordError as error:
-        raise CommandError(f"{folder}: damaged: {error}", Exit.RUN) from error
-
-
-def verify(folder: Path) -> None:
-    """Check every file of a run against SHA256SUMS, and that nothing was added.
-
-    Raises:
-        CommandError: names the first file that differs, is missing or was added (RUN).
-    """
-    sums = folder / SUMS
-    if not sums.is_file():
-        raise CommandError(f"{folder}: no SHA256SUMS: not a published run", Exit.RUN)
-    listed = listed_sums(sums)
-    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {sums.name}
-    for name, wanted in listed.items():
-        if name not in present:
-            raise CommandError(f"{folder / name}: missing, but listed in SHA256SUMS", Exit.RUN)
-        if sum_of(folder / name) != wanted:
-            raise CommandError(f"{folder / name}: changed since it was published (SHA-256 differs)", Exit.RUN)
-    if added := sorted(present - listed.keys()):
-        raise CommandError(f"{folder / added[0]}: added since the run was published", Exit.RUN)

@@ -9,29 +9,33 @@ from urllib.parse import unquote, urlsplit
 
 from harness.errors import CommandError, Exit
 from harness.store import Store
-from harness.store.store_folder import DEFAULT_ROOT
+from harness.store.store_folder import DEFAULT_ROOT, check_folder
 
 NAME_BEFORE_AT = ("abfs", "abfss", "ssh", "sftp")
 """Schemes in which what stands before an @ is a container or a user, and no secret."""
 
 
 def open_store(option: str | None) -> Store:
-    """The store that the option names, else SGEMV_STORE, else `artifacts/`. Opening does nothing yet.
+    """The store that the option names, else SGEMV_STORE, else `artifacts/`. Nothing is made yet.
 
     Raises:
-        CommandError: it is a URL that no store can have (USAGE).
+        CommandError: it is a URL that no store can have (USAGE), or no folder (INFRASTRUCTURE).
     """
-    where = option or os.environ.get("SGEMV_STORE")
-    if not where:
-        return Store(DEFAULT_ROOT)
+    where = option or os.environ.get("SGEMV_STORE") or str(DEFAULT_ROOT)
     if "://" not in where:
-        return Store(Path(where))
+        return _folder(Path(where))
     scheme = _checked(where, "--store" if option else "SGEMV_STORE")
     if scheme in ("file", "local"):
-        return Store(Path(unquote(urlsplit(where).path)))
+        return _folder(Path(unquote(urlsplit(where).path)))
     from harness.store.url_store import UrlStore
 
     return UrlStore(where.rstrip("/"))
+
+
+def _folder(root: Path) -> Store:
+    """A mistyped path would else be a store without runs."""
+    check_folder(root)
+    return Store(root)
 
 
 def _checked(url: str, source: str) -> str:

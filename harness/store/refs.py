@@ -21,5 +21,15 @@ def check_ref_name(name: str) -> None:
 
 
 def meaning(content: bytes) -> str:
-    """The id that a ref's content means, its first word; whatever else was written into it is no id."""
+    """The id that a ref's content means, its first word; of none, the empty word. Damaged, it is that of no run."""
     return (content.decode("utf-8", errors="replace").split() or [""])[0]
+
+
+def damage(content: bytes) -> str | None:
+    """Why a ref's content means no run, in words; None: it is one word, as it should be."""
+    words = content.decode("utf-8", errors="replace").split()
+    if not words:
+        return "its file is empty"
+    if not all(word.isprintable() and "\N{REPLACEMENT CHARACTER}" not in word for word in words):
+        return "its file is not text"
+    return None if len(words) == 1 else f"its file holds {len(words)} words, wanted one, the id of a run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -36,14 +37,29 @@ def make_store(root: Path) -> None:
     (root / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
+def check_folder(root: Path) -> Path:
+    """The folder `root`, or where it is not there the next one above it.
+
+    Raises:
+        CommandError: that is no folder, so that no store can be there, or cannot be looked at (INFRASTRUCTURE).
+    """
+    path = root.absolute()
+    try:
+        there = next(each for each in (path, *path.parents) if each.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    except OSError as error:
+        raise unwritable(root, error) from error
+    return there
+
+
 def try_to_write(root: Path) -> None:
     """Find out whether a store can be written to, or be made; nothing is left behind.
 
     Raises:
         CommandError: it cannot (INFRASTRUCTURE).
     """
-    path = root.absolute()
-    there = next(folder for folder in (path, *path.parents) if folder.exists())
+    there = check_folder(root)
     try:
         with tempfile.TemporaryFile(dir=there):
             pass

@@ -82,6 +82,10 @@ class UrlStore(Store):
         """Of the runs at the URL, and of those that are still here alone."""
         return sorted({*self._listed(), *self.unsent()})
 
+    def missing(self) -> str:
+        """Nothing: what is below a URL has no folder."""
+        return ""
+
     def unsent(self) -> list[str]:
         """Runs in the mirror without a mark."""
         return [run_id for run_id in super().ids() if not (self.root / SENT / run_id).exists()]
@@ -160,23 +164,20 @@ class UrlStore(Store):
         for run_id in {*super().ids(), *heads} - there:
             self._forget(run_id)
 
-    def set_ref(self, name: str, run_id: str) -> None:
+    def set_ref(self, name: str, run_id: str) -> str | None:
         """Until it is sent, on this machine."""
         with self._into_mirror(), self._held("refs"):
-            super().set_ref(name, run_id)
+            return super().set_ref(name, run_id)
 
     def ref_names(self) -> list[str]:
         """Of those at the URL, and those that were set here."""
         found = {*super().ref_names(), *self._remote.names("refs")}
         return sorted(name for name in found if re.fullmatch(REF_NAME, name))
 
-    def ref(self, name: str) -> str | None:
+    def ref_content(self, name: str) -> bytes | None:
         """As it was set here, else as it is at the URL."""
-        here = super().ref(name)
-        if here is not None:
-            return here
-        content = self._remote.read(f"refs/{name}")
-        return None if content is None else meaning(content)
+        here = super().ref_content(name)
+        return self._remote.read(f"refs/{name}") if here is None else here
 
     def _fetch_heads(self, run_ids: Sequence[str]) -> None:
         contents = self._remote.beginnings([f"{run_id}{ENDING}" for run_id in run_ids], HEAD_BYTES)
@@ -214,8 +215,8 @@ class UrlStore(Store):
         here, late = self.unsent(), list[str]()
         with self._held("refs"):  # or one that is set meanwhile could be deleted for sent
             for name in super().ref_names():
-                run_id = super().ref(name)
-                if run_id is None or run_id in here:
+                run_id = meaning(super().ref_content(name) or b"")
+                if not run_id or run_id in here:
                     continue
                 there = meaning(self._remote.read(f"refs/{name}") or b"")
                 theirs, ours = (started_of(each) if re.fullmatch(RUN_ID, each) else None for each in (there, run_id))
