@@ -3,7 +3,7 @@
 The rule's kernel is the one whose trials recorded a choice with its reason. The kernels that it picks among stand in
 the run as its registry named them (`Run.candidates`): no name is read as a sign of what a kernel is for.
 
-The fastest is the one whose median is least in the same run, so that among many that are equal the luckiest is taken,
+The fastest is the one whose time is least in the same run, so that among many that are equal the luckiest is taken,
 and the regret is a little too large rather than too small. Where the rule picked it, the regret is what two
 measurements of the same code differ by.
 """

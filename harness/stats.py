@@ -17,6 +17,9 @@ from harness.model import Measurement
 CONFIDENCE = 0.95
 """Of every interval."""
 
+CENTRE = "geometric mean of the medians"
+"""What a case's figure is, for readers: «of the trials» follows, or how many. A median is a trial's alone."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
@@ -39,7 +42,7 @@ class Summary:
     """A passed measurement in a few figures."""
 
     median_ns: Interval
-    """Geometric centre of the trials' medians, ns per launch."""
+    """Geometric mean of the trials' medians, ns per launch."""
     trial_medians_ns: tuple[float, ...]
     """By trial."""
     spread: float

@@ -34,7 +34,7 @@ def case_columns(limit: str | None) -> list[Column]:
     return [
         text("kernel"),
         text("timer, cache"),
-        number("median", "µs"),
+        number("time", "µs"),
         number("95 % interval", "± %"),
         number("spread of trials", "%"),
         number("bandwidth", "GB/s"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.environment import ENVIRONMENT_KEYS
 from harness.model import BuildRecord, Run
-from harness.stats import CONFIDENCE
+from harness.stats import CENTRE, CONFIDENCE
 from harness.timing import LEAST_SINGLES, MAX_SAMPLES, MIN_SAMPLES, WANTED_ERROR, timers
 from reports import format as fmt
 from reports.figures import Figures
@@ -35,7 +35,7 @@ GATE = (
 )
 
 INTERVALS = (
-    f"a figure is the geometric centre of the trials' medians; ± is half its {fmt.percent(CONFIDENCE)} interval, "
+    f"a figure is the {CENTRE} of the trials; ± is half its {fmt.percent(CONFIDENCE)} interval, "
     "Student's t on the logarithms of the trials' medians; ratios are taken within each trial first"
 )
 

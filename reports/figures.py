@@ -49,9 +49,9 @@ class Row:
     measurement: Measurement
     verdict: Verdict
     summary: Summary | None
-    """Median with its interval, spread, number of samples."""
+    """Time with its interval, spread, number of samples."""
     gb_per_s: float | None
-    """Least bytes over the median; None for the floor too."""
+    """Least bytes over the time; None for the floor too."""
     of_limit: Interval | None
     """Speed as a fraction of the limit kernel's on the same problem, timer and cache."""
     speedup: Interval | None

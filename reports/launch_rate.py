@@ -154,7 +154,7 @@ def _table(f: Figures, problem: Problem) -> Table:
     columns = [text("kernel")]
     for way in shown:
         columns += [number(way.label, "µs"), number(f"× {BASELINE}")]
-    caption = f"{fmt.problem(problem)}: median time of a launch, and speed against {BASELINE} by the same timer"
+    caption = f"{fmt.problem(problem)}: time of a launch, and speed against {BASELINE} by the same timer"
     return table(caption, columns, rows)
 
 

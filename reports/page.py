@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.output import write_file
+from harness.stats import CENTRE
 from harness.words import coded
 from reports import format as fmt
 
@@ -62,9 +63,10 @@ def content_security_policy(scripts: Sequence[str]) -> str:
 
 
 def page_environment() -> jinja2.Environment:
-    """Templates whose values are escaped, with the filters `name`, `line` and `until`; an unknown value is an error.
+    """Templates whose values are escaped; an unknown value is an error.
 
-    Of text that comes without a filter what would hide or reorder the text around it shows as codes all the same.
+    They have `harness.stats.CENTRE` and the filters `name`, `line` and `until`. Of text that comes without a filter
+    what would hide or reorder the text around it shows as codes all the same.
     """
     import jinja2
 
@@ -77,6 +79,7 @@ def page_environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.globals["CENTRE"] = CENTRE
     environment.filters["name"] = fmt.name
     environment.filters["line"] = fmt.line
     environment.filters["until"] = fmt.period

@@ -32,14 +32,14 @@ class SideBySide:
     timers: Table
     """A row a timer: what a sample is, and the time it took."""
     first: Table
-    """The medians on the problem that is shown at once."""
+    """The times on the problem that is shown at once."""
     others: tuple[Table, ...]
     """On the other problems."""
     no_ratio: str = NO_RATIO
 
 
 def side_by_side(f: Figures) -> SideBySide | None:
-    """Every timer's medians beside each other; None where there is one timer."""
+    """Every timer's times beside each other; None where there is one timer."""
     rows, shown = index(f), ways(f)
     problems = timed_problems(f, rows)
     if not problems or (len(shown) < 2 and not f.peers):
@@ -90,7 +90,7 @@ def seconds_a_case(f: Figures, timer: str) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-def _median(row: Row) -> str:
+def _time(row: Row) -> str:
     if row.summary is None:
         return "an unknown time"
     median = row.summary.median_ns
@@ -110,7 +110,7 @@ def _takeaway(f: Figures, rows: Rows, problem: Problem) -> str:
         return ""
     low, high = min(timed, key=lambda pair: pair[0])[1], max(timed, key=lambda pair: pair[0])[1]
     return (
-        f"{BASELINE} on {fmt.problem(problem)} reads from {_median(low)} ({_timed(low)}) to {_median(high)} "
+        f"{BASELINE} on {fmt.problem(problem)} reads from {_time(low)} ({_timed(low)}) to {_time(high)} "
         f"({_timed(high)}), by {fmt.count(len(timed), 'timer')}."
     )
 
@@ -149,7 +149,7 @@ def _table(f: Figures, rows: Rows, problem: Problem) -> Table:
                 head = Cell(text="empty kernel", note="floor of the timer", mark="quiet")
             cells.append([head, *(_cell(row) for row in found)])
     heads = [text("kernel"), *(number(fmt.name(way.timer), "µs") for way in shown)]
-    caption = f"{fmt.problem(problem)}: median time of a launch, {shown[0].cache}"
+    caption = f"{fmt.problem(problem)}: time of a launch, {shown[0].cache}"
     return table(caption, heads, cells, note=_why_not(f, rows, problem))
 
 

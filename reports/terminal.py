@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.model import Problem, Run, Word
+from harness.stats import CENTRE
 from reports import format as fmt
 from reports.cautions import Level, cautions, is_wide
 from reports.figures import BASELINE, Figures, Row, Way, figures
@@ -21,7 +22,7 @@ from reports.terminal_sections import sections
 LONGEST_NAME = 20
 """Of a kernel, in characters; a longer one takes more lines."""
 
-HEADS = f"Median in µs, ± half its 95 % interval; GB/s; × {BASELINE} by the same timer."
+HEADS = f"Time in µs, the {CENTRE} of the trials, ± half its 95 % interval; GB/s; × {BASELINE} by the same timer."
 
 MOST_PROBLEMS = 60
 """With a table each; the page has them all."""

@@ -39,14 +39,14 @@ def _timers(f: Figures) -> Iterator[RenderableType]:
         return
     ways, rows = beside.ways(f), beside.index(f)
     spread = ", ± half its 95 % interval" if f.run.options.trials > 1 else ""
-    yield Text(f"\n{BASELINE} by every timer, {ways[0].cache}: median in µs{spread}", style="bold")
+    yield Text(f"\n{BASELINE} by every timer, {ways[0].cache}: time in µs{spread}", style="bold")
     shown = _grid()
     shown.add_column("problem", overflow="fold", min_width=10)
     for way in ways:
         shown.add_column(Text(fmt.name(way.timer)), justify="right", min_width=6, overflow="fold")
     problems = [p for p in f.problems if p in beside.timed_problems(f, rows)]
     for problem in problems:
-        shown.add_row(Text(fmt.problem(problem)), *(_median(rows.get((BASELINE, problem, way))) for way in ways))
+        shown.add_row(Text(fmt.problem(problem)), *(_time(rows.get((BASELINE, problem, way))) for way in ways))
     seconds = [beside.seconds_a_case(f, way.timer) for way in ways]
     if any(each is not None for each in seconds):
         spent = [fmt.NONE if each is None else significant(each, 3) for each in seconds]
@@ -58,7 +58,7 @@ def _timers(f: Figures) -> Iterator[RenderableType]:
     yield Text("Timers measure different things, so no ratio is taken between them.", style="dim")
 
 
-def _median(row: Row | None) -> Text:
+def _time(row: Row | None) -> Text:
     """A figure with its interval below it; a dash where it has one trial."""
     if row is None or row.summary is None:
         return Text(fmt.NONE, style="dim")

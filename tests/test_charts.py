@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_roofline_points_and_roofs() -> None:
     """4096×4096 in float16 at T = 1: 33.55 MFLOP over 33.57 MB; the roof bends at the ridge."""
     chart = next(c for c in charts() if c.section == "roofline")
     panel = chart.spec(figures(roofline_run(weights=((4096, 4096),), tokens=(1, 512), dtypes=("float16",))))[0]
-    lines, marks, _ = panel.spec["layer"]
+    lines, marks = panel.spec["layer"]
     point = next(e for e in marks["data"]["values"] if e["case"].startswith("hgemv-4096x4096"))
     assert point["ai"] == pytest.approx(0.9995, abs=1e-4)
     assert point["rate"] == pytest.approx(33.554e6 / 9.825e-6 / 1e12, rel=0.01)
@@ -52,6 +53,33 @@ def test_roofline_points_and_roofs() -> None:
     assert [e["rate"] for e in roof] == sorted(e["rate"] for e in roof)
     assert roof[1]["ai"] == pytest.approx(650e12 / 4.394e12, rel=0.01)
     assert roof[1]["rate"] == roof[2]["rate"]
+    colours = marks["encoding"]["color"]
+    named = json.loads(colours["legend"]["labelExpr"].removeprefix("(").removesuffix(")[datum.label]"))
+    assert named["float16"] == "float16: 649\u00a0TFLOP/s"
+    assert set(named) == set(colours["scale"]["domain"]) == {e["dtype"] for e in lines["data"]["values"]}
+
+
+def test_only_a_trials_own_time_is_called_a_median() -> None:
+    """In captions, heads, descriptions and titles: a case's figure is the geometric mean of its trials' medians."""
+    for run in (gpu_run(), roofline_run(weights=((4096, 4096),), tokens=(1, 8), dtypes=("float16",))):
+        f = figures(run)
+        for chart in (c for c in charts() if c.section != "device"):
+            tables, panels = chart.table(f), chart.spec(f)
+            said = [chart.title, *(t.caption for t in tables), *(c.title for t in tables for c in t.columns)]
+            said += [text for panel in panels for text in (panel.title, panel.description, *titles(panel.spec))]
+            medians = [text for text in said if "median" in text.lower()]
+            assert all("trial" in text or text == "median, µs" for text in medians), (chart.title, medians)
+            assert not medians or chart.section == "trials"
+
+
+def titles(part: Any) -> list[str]:
+    """Every axis title and tooltip name in a specification."""
+    if isinstance(part, list):
+        return [text for each in part for text in titles(each)]
+    if not isinstance(part, dict):
+        return []
+    own = [str(part[key]) for key in ("title", "field") if isinstance(part.get(key), str)]
+    return own + [text for key, each in part.items() if key != "data" for text in titles(each)]
 
 
 def test_left_out_where_there_is_nothing() -> None:
@@ -114,8 +142,8 @@ def test_limit_and_floor_are_in_charts_of_speed_and_time() -> None:
     latency = next(c for c in charts() if c.section == "latency")
     batch = figures(roofline_run(weights=((4096, 4096),), tokens=(1, 8), dtypes=("float16", "int8")))
     said = json.dumps(latency.spec(batch)[0].spec, ensure_ascii=False)
-    assert "read, float16" in said
-    assert "empty: floor of the timer" in said
+    assert "read, one token, float16" in said
+    assert "empty kernel: floor of the timer" in said
 
 
 def test_throttled_stretches() -> None:

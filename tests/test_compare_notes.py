@@ -11,7 +11,6 @@ import pytest
 from harness.compare import CaseChange, Change, Comparison, compare
 from harness.comparison.attribution import NOT_SET, UNKNOWN_CHANGES
 from harness.comparison.boards import are_two_boards
-from harness.comparison.states import find_states
 from harness.environment import Group
 from harness.model import DeviceState, Measurement, Run, TrialResult
 from tests.planted_runs import PASSED, QUIET, around, case, measured, run
@@ -89,13 +88,6 @@ def test_two_states_between_trials_are_named() -> None:
     )
     assert noted(measured(case(), around(1000.0)), measured(case(), around(1065.0))) == ()
     assert of_medians(states, states[::-1]).change is Change.AMBIGUOUS
-
-
-def test_ticks_are_no_states() -> None:
-    """Levels two steps of a clock apart are the clock's; three are states."""
-    low, high = [0.0] * 3, [0.01] * 3
-    assert find_states([*low, *high], low, tick=0.005) is None
-    assert find_states([*low, *high], low, tick=0.003) is not None
 
 
 def drifting(of: float, step_ns: float = 6.0, offsets: Sequence[float] = QUIET) -> Measurement:

@@ -7,12 +7,14 @@ import os
 import shutil
 import statistics
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.export import github_action, spreadsheet
 from harness.store import load_whole
+from tests.planted_runs import case, measured
 from tests.runs_to_export import EXAMPLE, entries, rows
 from tests.sample_run import gpu_run, one_trial_run
 
@@ -28,7 +30,7 @@ def test_the_github_action_gets_ns_with_their_interval(tmp_path: Path) -> None:
         half = (float(row["median_high_ns"]) - float(row["median_low_ns"])) / 2
         assert each["value"] == pytest.approx(float(row["median_ns"]), rel=1e-5)
         assert float(each["range"].removeprefix("± ")) == pytest.approx(half, rel=1e-5)
-        assert "median of 5 trials\n150 samples\n" in each["extra"]
+        assert "geometric mean of the medians of 5 trials\n150 samples\n" in each["extra"]
         assert "driver: 580.159.04" in each["extra"]
         assert run.id in each["extra"]
 
@@ -37,6 +39,15 @@ def test_a_name_means_the_same_case_in_every_run(tmp_path: Path) -> None:
     """A chart's line goes on, whatever else was measured."""
     few, many = gpu_run(shapes=((1024, 16),)), gpu_run(shapes=((4096, 4096), (1024, 16)))
     assert {each["name"] for each in entries(few, tmp_path)} <= {each["name"] for each in entries(many, tmp_path)}
+
+
+def test_a_value_is_called_what_it_is(tmp_path: Path) -> None:
+    """Trials of 78751, 78964 and 72461 ns: their median is the first, their geometric mean 76665 ns is the value."""
+    made = measured(case("mine"), (78751.0, 78964.0, 72461.0))
+    [entry] = entries(replace(gpu_run(), measurements=(made,)), tmp_path)
+    assert entry["value"] == pytest.approx((78751 * 78964 * 72461) ** (1 / 3), rel=1e-5)
+    assert round(entry["value"]) == 76665
+    assert entry["extra"].splitlines()[0] == "geometric mean of the medians of 3 trials"
 
 
 def test_one_trial_has_no_range(tmp_path: Path) -> None:

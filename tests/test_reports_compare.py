@@ -47,6 +47,12 @@ class _Tags(HTMLParser):
             self.scripts.append(dict(attrs))
 
 
+def test_says_what_a_time_is() -> None:
+    """On the page and in the text for a pull request, in the same words."""
+    for said in (render_comparison(pair()), comparison_markdown(pair())):
+        assert "geometric mean of the medians of the trials, ± half their 95" in re.sub(r"\s+", " ", said)
+
+
 def test_hostile_names_stay_text() -> None:
     """No script but the page's own, whose hash the policy names; no address; no raw name."""
     html = render_comparison(pair(hostile=True))

@@ -70,6 +70,7 @@ class TestCommand:
         assert capsys.readouterr().out == f"{page}\n"
         parser = _Text()
         parser.feed(page.read_text(encoding="utf-8"))
+        assert "The geometric mean of the medians of a run's trials, each" in " ".join(parser.said)
         assert all(link.startswith(("#", "data:")) for link in parser.links)
         target = tmp_path / "elsewhere" / "x.html"
         assert main(["history", "--store", str(tmp_path), "--output", str(target)]) == Exit.FINE

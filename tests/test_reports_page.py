@@ -40,6 +40,12 @@ class _Links(HTMLParser):
 class TestPage:
     """The file as a whole."""
 
+    def test_says_what_a_time_is(self) -> None:
+        """Above the table of all cases, whose column is no median: that is a trial's."""
+        html = render_run(gpu_run())
+        assert "A time is the geometric mean of the medians of the trials." in html
+        assert [column.title for column in view(gpu_run()).cases.columns][2:4] == ["time", "95 % interval"]
+
     def test_asks_the_network_for_nothing(self) -> None:
         """Every address is a place in the page itself."""
         parser = _Links()
@@ -152,7 +158,7 @@ class TestCommand:
             draft.append(measurement)
         draft._lock.release()  # as when its process dies
         assert main(["run", "--store", str(tmp_path)]) == Exit.FINE
-        assert f"before it was killed: {tmp_path / run.id}\n" in capsys.readouterr().err
+        assert f"before it was killed: {tmp_path / run.id}; no ref means it\n" in capsys.readouterr().err
         assert "cut short" in (tmp_path / "reports" / f"{run.id}.html").read_text(encoding="utf-8")
 
     def test_ascii_terminal(self, tmp_path: Path) -> None:
@@ -165,7 +171,7 @@ class TestCommand:
         root = Path(__file__).parents[1]
         done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (Exit.FINE, b"")
-        assert b"Median in ?s" in done.stdout
+        assert b"Time in ?s" in done.stdout
 
     def test_no_such_run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """One line, and the code for a missing run."""

@@ -30,6 +30,13 @@ def test_fits_and_says_everything(width: int) -> None:
         assert part in shown
 
 
+def test_says_what_a_time_is() -> None:
+    """A case's figure is no median; neither is it called one."""
+    shown = " ".join(printed(gpu_run(), 80).split())
+    assert "Time in µs, the geometric mean of the medians of the trials, ± half its 95 % interval" in shown
+    assert "edian in µs" not in shown
+
+
 @pytest.mark.parametrize("ways", [2, 4])
 def test_figures_stand_below_each_other(ways: int) -> None:
     """A kernel with a ratio, torch.matmul and read, which have none: their first µs figures end in one column."""

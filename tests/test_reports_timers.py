@@ -119,7 +119,7 @@ class TestSideBySide:
         assert seen is not None
         heads = [c.title for c in seen.first.columns]
         assert heads == ["kernel", "graph", "event", "async", "sync", "profiler", "do_bench", "nvbench"]
-        assert seen.first.caption == "1024×128: median time of a launch, cold"
+        assert seen.first.caption == "1024×128: time of a launch, cold"
         assert [t.caption.split(":")[0] for t in seen.others] == ["1024×16", "8×4096"]
         rows = {row[0].text: row for row in seen.first.rows}
         assert list(rows) == ["torch.matmul", "sgemv_k32_f32", "sgemv_k128_f32x4", "read", "empty kernel"]

@@ -67,7 +67,7 @@ def test_half_width_is_a_fraction_of_the_estimate() -> None:
 
 
 def test_summary_by_hand() -> None:
-    """Trials' medians 2, 4, 8: geometric centre 4, spread (8 − 2)/4, seven samples."""
+    """Trials' medians 2, 4, 8: geometric mean 4, spread (8 − 2)/4, seven samples."""
     summary = summarize(measured({0: (1.0, 2.0, 9.0), 1: (3.0, 5.0), 2: (8.0, 8.0)}))
     assert summary is not None
     assert summary.trial_medians_ns == (2.0, 4.0, 8.0)

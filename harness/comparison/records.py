@@ -71,7 +71,7 @@ class CaseChange:
     reason: str | None = None
     """Why; None for `slower`, `faster` and `same`, whose figures say it."""
     base_ns: Interval | None = None
-    """Geometric centre of the base run's trial medians, ns per launch; None without usable samples."""
+    """Geometric mean of the base run's trial medians, ns per launch; None without usable samples."""
     new_ns: Interval | None = None
     """The same of the new run."""
     base_trials: int = 0

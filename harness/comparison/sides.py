@@ -34,7 +34,7 @@ class Side:
 
     @property
     def centre_ns(self) -> Interval | None:
-        """Geometric centre of the trials' medians with its interval; None with a fault."""
+        """Geometric mean of the trials' medians with its interval; None with a fault."""
         return log_t_interval(self.logs) if self.logs else None
 
 

@@ -14,7 +14,7 @@ MOST_TICKS = 2.0
 """Levels that are no further apart are the clock's."""
 
 FEWEST_IN_STATE = 2
-"""Trials of both runs together; one alone is an outlier."""
+"""Of a run's own trials, for it to be in that state; one alone is an outlier, wherever the other run's trials lie."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +30,10 @@ class States:
 
 
 def find_states(base: Sequence[float], new: Sequence[float], tick: float = 0.0) -> States | None:
-    """The states of a case, from ln(median) by trial; None where there are none.
+    """The states of a case, from ln(median) by trial; None where neither run has two, which takes four trials of it.
 
-    Levels that are the two runs themselves may be a change and are none, and neither are neighbouring ticks of a clock.
+    Both runs together tell where the levels lie, each run's own trials whether it took both: levels that are the two
+    runs themselves may be a change and are none. Neither are neighbouring ticks of a clock.
 
     Args:
         base: of the base run.
@@ -46,10 +47,15 @@ def find_states(base: Sequence[float], new: Sequence[float], tick: float = 0.0) 
         return None
     cut = gaps.index(widest) + 1
     low, high = logs[:cut], logs[cut:]
-    apart = widest > GAP * max(low[-1] - low[0], high[-1] - high[0])
-    if not apart or min(len(low), len(high)) < FEWEST_IN_STATE:
+    if widest <= GAP * max(low[-1] - low[0], high[-1] - high[0]):
         return None
-    in_base, in_new = (min(side) <= low[-1] < max(side) for side in (base, new))
+    in_base, in_new = (_took_both(side, low[-1]) for side in (base, new))
     if not in_base and not in_new:
         return None
     return States(step=statistics.fmean(high) - statistics.fmean(low), in_base=in_base, in_new=in_new)
+
+
+def _took_both(logs: Sequence[float], highest_low: float) -> bool:
+    """Whether enough of a run's trials lie in the lower level, which ends at `highest_low`, and enough above it."""
+    lower = sum(log <= highest_low for log in logs)
+    return min(lower, len(logs) - lower) >= FEWEST_IN_STATE

@@ -29,9 +29,9 @@ class Figures:
     measurement: Measurement
     """With its samples."""
     summary: Summary
-    """Median with its interval, spread, number of samples."""
+    """Time with its interval, spread, number of samples."""
     gb_per_s: float | None
-    """Least bytes over the median; None for the floor, and for a dtype of unknown size."""
+    """Least bytes over the time; None for the floor, and for a dtype of unknown size."""
     throttled: int | None
     """Samples during which a limit held the clocks back; None where nothing tells."""
     sm_clock_mhz: float | None

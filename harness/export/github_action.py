@@ -17,6 +17,7 @@ from typing import Any
 
 from harness.export import Figures, benchmarks
 from harness.model import Case, Run
+from harness.stats import CENTRE
 from harness.timing import Purpose
 from harness.words import LONGEST_LINE, significant, visible
 
@@ -71,7 +72,7 @@ def name_of(case: Case) -> str:
 def _extra(run: Run, found: Figures) -> list[str]:
     """What the action shows beside a point, a line each."""
     trials, samples = len(found.summary.trial_medians_ns), found.summary.samples
-    lines = [f"median of {trials} trials" if trials > 1 else "one trial, so no interval", f"{samples} samples"]
+    lines = [f"{CENTRE} of {trials} trials" if trials > 1 else "one trial, so no interval", f"{samples} samples"]
     if found.sm_clock_mhz is not None:
         lines.append(f"SM clock: {significant(found.sm_clock_mhz, thousands='')} MHz")
     if found.throttled is not None:

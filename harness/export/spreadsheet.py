@@ -41,7 +41,8 @@ FIGURES: tuple[str, ...] = (
     "trial_spread_fraction",
 )
 FIGURES += ("bandwidth_gb_per_s", "throttled_samples", "sm_clock_mhz")
-"""`median_low_ns` to `median_high_ns` is the 95 % interval over trials, empty with one trial;
+"""`median_ns` is the case's figure, the geometric mean of the trials' medians; `median_low_ns` to `median_high_ns` is
+its 95 % interval over trials, empty with one trial;
 `trial_spread_fraction` is (max − min) / median of the trials' medians. All are empty where a case has no figures."""
 
 COLUMNS: tuple[str, ...] = ("run_id", "started_utc", "partial", "case_id", "kernel", "role", "m", "k", "n", "dtype")

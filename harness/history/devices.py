@@ -41,7 +41,7 @@ class Device:
     cases: tuple[Case, ...]
     """Those with a figure or a failure in any run, in the order of measuring."""
     centres_ns: Floats
-    """Geometric centre of the trials' medians, ns per launch, as `stats.log_t_interval` has it; NaN without figures."""
+    """Geometric mean of the trials' medians, ns per launch, as `stats.log_t_interval` has it; NaN without figures."""
     half_widths: Floats
     """Half the 95 % interval over the centre, as a fraction; NaN without figures or with one trial."""
     held_back: Floats

@@ -9,7 +9,7 @@ import altair as alt
 from harness.words import significant
 from reports import format as fmt
 from reports.charts import Chart, Panel
-from reports.charts.latency import weight_title
+from reports.charts.latency import joined, weight_title
 from reports.charts.roofline import colour_by_dtype, shape_by_kernel
 from reports.figures import Figures
 from reports.marks import GRID, finish, plot
@@ -27,7 +27,7 @@ def panels(f: Figures) -> list[Panel]:
     for weight, own in by_weight.items():
         if len({each.row.problem.n for each in own}) > 1:
             description = f"Energy a token in mJ against T on {weight_title(weight)}, both axes logarithmic."
-            spec = _spec(f, [_entry(each) for each in own])
+            spec = _spec(f, joined([_entry(each) for each in own]))
             found.append(Panel(title=weight_title(weight), description=description, spec=spec, folded=len(found) > 1))
     return found
 
@@ -62,9 +62,9 @@ def _spec(f: Figures, entries: list[dict[str, Any]]) -> dict[str, Any]:
     names = ("kernel", "dtype", "T", "a token", "a launch", "board", "idle")
     said = [alt.Tooltip(f"{name}:N", title=name) for name in names]
     base = plot(entries).encode(x=x, y=y, color=colour_by_dtype(dtypes))
-    lines = base.mark_line(strokeWidth=1.3, opacity=0.7).encode(detail="kernel:N")
+    lines = base.mark_line(strokeWidth=1.3, opacity=0.7).encode(detail=["kernel:N", "stretch:N"])
     marks = base.mark_point(filled=False, size=60, strokeWidth=1.6)  # two kernels may take the same
-    marks = marks.encode(shape=shape_by_kernel(f, kernels), tooltip=said)
+    marks = marks.encode(shape=shape_by_kernel(f, kernels, filled=False), tooltip=said)
     return finish(alt.layer(lines, marks).properties(width="container", height=HEIGHT_PX))
 
 
@@ -75,7 +75,7 @@ CHARTS = (
         explanation=(
             "Energy of the whole board for one launch, over its tokens, idle power included. Both axes are "
             "logarithmic: a straight fall by half for each doubling of T means that a launch takes the same however "
-            "many tokens it has."
+            "many tokens it has. A line joins neighbouring T; where one was not measured, it breaks."
         ),
         spec=panels,
         table=energy_tables,

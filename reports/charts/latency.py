@@ -10,7 +10,7 @@ import altair as alt
 from harness.model import Problem, Role
 from reports import format as fmt
 from reports.charts import Chart, Panel
-from reports.charts.roofline import colour_by_dtype, shape_by_kernel
+from reports.charts.roofline import colour_by_dtype, legend, shape_by_kernel
 from reports.figures import FLOOR_MATTERS_NS, Figures, Row, Way
 from reports.marks import GRID, QUIET, finish, plot
 from reports.roofline.llama import LAYERS
@@ -28,8 +28,10 @@ from reports.tables import Cell, Table, number, table, text
 from reports.takeaway import is_short
 
 HEIGHT_PX = 320
-NEAR = 1.3
-"""Lines nearer to each other than this factor are told in one line of text."""
+
+READ, FLOOR = "read, one token", "empty kernel: floor of the timer"
+DASHES = {READ: [6, 8], FLOOR: [2, 4]}
+"""The bounds' lines by what the legend calls them: names in the plot would cover lines on a small screen."""
 
 
 def weight_title(weight: Weight) -> str:
@@ -45,8 +47,10 @@ def panels(f: Figures) -> list[Panel]:
         rows = of_weight(points(f), weight)
         if rows:
             title, count = weight_title(weight), fmt.count(len(rows), "case")
-            description = f"Median time of a launch in µs against T on {title}, both axes logarithmic: {count}."
-            spec = _spec(f, [_entry(f, row) for row in rows], _bounds(f, weight, rows))
+            bounds = _bounds(f, weight, rows)
+            description = f"Time of a launch in µs against T on {title}, both axes logarithmic: {count}."
+            description += "".join(f" {bound['bound']}: {bound['time']}." for bound in bounds)
+            spec = _spec(f, joined([_entry(f, row) for row in rows]), bounds)
             found.append(Panel(title=title, description=description, spec=spec, wide=not found, folded=bool(found)))
     return found
 
@@ -66,19 +70,43 @@ def _entry(f: Figures, row: Row) -> dict[str, Any]:
     }
 
 
+def joined(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With `stretch`, within which a line joins a kernel's points: it breaks at a T of the others that it lacks.
+
+    Args:
+        entries: with `tokens`, `dtype` and `kernel`.
+    """
+    places = {tokens: place for place, tokens in enumerate(sorted({entry["tokens"] for entry in entries}))}
+    lines: dict[tuple[str, str], list[int]] = {}
+    for entry in entries:
+        lines.setdefault((entry["dtype"], entry["kernel"]), []).append(places[entry["tokens"]])
+    return [
+        entry | {"stretch": _stretch(places[entry["tokens"]], lines[entry["dtype"], entry["kernel"]])}
+        for entry in entries
+    ]
+
+
+def _stretch(place: int, measured: Sequence[int]) -> int:
+    """The first place from which on all up to `place` were measured."""
+    while place - 1 in measured:
+        place -= 1
+    return place
+
+
 def _bounds(f: Figures, weight: Weight, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """What reading the weight takes for one token, by dtype; the floor where a figure is so short that it matters."""
     if f.headline is None:
         return []
     reads = [r for r in of_weight(f.passed(f.headline), weight) if r.role is Role.LIMIT and r.problem.n == 1]
     floor = f.floor_row(f.headline)
-    found = [(r, fmt.name(r.problem.dtype)) for r in reads]
-    found += [(floor, "")] if floor is not None and any(is_short(row) for row in rows) else []
+    found: list[tuple[Row, str | None]] = [(r, fmt.name(r.problem.dtype)) for r in reads]
+    found += [(floor, None)] if floor is not None and any(is_short(row) for row in rows) else []
     return [
         {
             "us": round(median_ns(row) / 1e3, 4),
-            "bound": f"{fmt.name(row.kernel)}, {dtype}" if dtype else f"{fmt.name(row.kernel)}: floor of the timer",
-            "dtype": dtype or None,
+            "line": FLOOR if dtype is None else READ,
+            "bound": FLOOR if dtype is None else f"{READ}, {dtype}",
+            "dtype": dtype,
             "time": fmt.microseconds_pm(row.summary.median_ns),
         }
         for row, dtype in found
@@ -87,7 +115,7 @@ def _bounds(f: Figures, weight: Weight, rows: Sequence[Row]) -> list[dict[str, A
 
 
 def _spec(f: Figures, entries: list[dict[str, Any]], bounds: list[dict[str, Any]]) -> dict[str, Any]:
-    dtypes = list(dict.fromkeys(entry["dtype"] for entry in entries))
+    dtypes = list(dict.fromkeys(each["dtype"] for each in (*entries, *bounds) if each["dtype"]))
     kernels = list(dict.fromkeys(entry["kernel"] for entry in entries))
     ticks = sorted({entry["tokens"] for entry in entries})
     scale = alt.Scale(type="log", base=2, nice=False, padding=10)
@@ -99,36 +127,26 @@ def _spec(f: Figures, entries: list[dict[str, Any]], bounds: list[dict[str, Any]
     )
     said = [alt.Tooltip(f"{name}:N", title=name) for name in ("kernel", "dtype", "T", "time", "speed", "of attainable")]
     base = plot(entries).encode(x=x, y=y, color=colour_by_dtype(dtypes))
-    lines = base.mark_line(strokeWidth=1.3, opacity=0.7).encode(detail="kernel:N")
+    lines = base.mark_line(strokeWidth=1.3, opacity=0.7).encode(detail=["kernel:N", "stretch:N"])
     marks = base.mark_point(filled=True, size=46, opacity=0.9)
     marks = marks.encode(shape=shape_by_kernel(f, kernels), tooltip=said)
-    return finish(
-        alt.layer(*_bound_layers(bounds, dtypes, y), lines, marks).properties(width="container", height=HEIGHT_PX)
-    )
+    layers = (*_bound_layers(bounds, dtypes, y), lines, marks)
+    return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
 
 
 def _bound_layers(bounds: list[dict[str, Any]], dtypes: list[str], y: alt.Y) -> list[alt.Chart]:
-    """Dashed, with their names at the right end; the floor is grey."""
+    """Dashed lines of their dtype's colour, the floor's grey; where two meet each shows in the other's gaps."""
+    shown = [name for name in DASHES if any(bound["line"] == name for bound in bounds)]
+    scale = alt.Scale(domain=shown, range=[DASHES[name] for name in shown])
+    names = legend(columns=1, labelLimit=260, symbolSize=400, rowPadding=-6)
+    dash = alt.StrokeDash("line:N", scale=scale, legend=names)
+    told = [alt.Tooltip(f"{name}:N", title=name) for name in ("bound", "time")]
     layers = []
-    of_dtypes, floor = ([b for b in bounds if bool(b["dtype"]) is known] for known in (True, False))
-    for own, colour in ((of_dtypes, colour_by_dtype(dtypes)), (floor, alt.value(QUIET))):
-        if own:
-            base = plot(own).encode(y=y, color=colour)
-            told = [alt.Tooltip(f"{name}:N", title=name) for name in ("bound", "time")]
-            layers.append(base.mark_rule(strokeDash=[5, 4], strokeWidth=1.3, opacity=0.8).encode(tooltip=told))
-    names = plot(_names(bounds)).mark_text(align="right", baseline="bottom", dy=-3, fontSize=10.5, color=QUIET)
-    return [*layers, names.encode(y=y, x=alt.value("width"), text="bound:N")] if layers else []
-
-
-def _names(bounds: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where to write what; bounds that nearly meet share a line of text."""
-    found: list[dict[str, Any]] = []
-    for bound in sorted(bounds, key=lambda each: -each["us"]):
-        if found and found[-1]["us"] < bound["us"] * NEAR:
-            found[-1]["bound"] += f" · {bound['dtype'] or bound['bound']}"
-        else:
-            found.append({"us": bound["us"], "bound": bound["bound"]})
-    return found
+    for place, bound in enumerate(bounds):
+        colour = alt.value(QUIET) if bound["dtype"] is None else colour_by_dtype(dtypes)
+        rule = plot([bound]).mark_rule(strokeWidth=1.3, opacity=0.8, strokeDashOffset=7 * (place % 2))
+        layers.append(rule.encode(y=y, color=colour, strokeDash=dash, tooltip=told))
+    return layers
 
 
 def tables(f: Figures) -> list[Table]:
@@ -193,7 +211,8 @@ CHARTS = (
         explanation=(
             "The same weight with T tokens. Flat: the weight's bytes take the time, and more tokens cost next to "
             "nothing. Rising as T does: arithmetic takes it. Both axes are logarithmic; colour is the dtype, shape the "
-            "kernel. Dashed: what reading the weight takes for one token, and the empty kernel where a figure is below "
+            "kernel. A line joins neighbouring T; where one was not measured, it breaks. Dashed in the dtype's colour: "
+            "what reading the weight takes for one token. Dotted: the empty kernel, where a figure is below "
             f"{FLOOR_MATTERS_NS // 1000}{fmt.NBSP}µs."
         ),
         spec=panels,

@@ -31,12 +31,12 @@ def _panel(f: Figures, problem: Problem) -> Panel:
             if row.summary is not None:
                 median = row.summary.median_ns
                 entry = {"kernel": fmt.name(row.kernel), "timer": way.label, "value": median.estimate / 1e3}
-                rows.append(entry | {"median": fmt.microseconds_pm(median)})
+                rows.append(entry | {"time": fmt.microseconds_pm(median)})
         if way in f.floors:
             floor = f.floors[way].median_ns
             entry = {"kernel": "(empty kernel)", "timer": way.label, "value": floor.estimate / 1e3}
-            rows.append(entry | {"median": fmt.microseconds_pm(floor)})
-    description = f"Median time of a launch on {fmt.problem(problem)} in µs by timer, for each kernel."
+            rows.append(entry | {"time": fmt.microseconds_pm(floor)})
+    description = f"Time of a launch on {fmt.problem(problem)} in µs by timer, for each kernel."
     return Panel(title=fmt.problem(problem), description=description, spec=_spec(rows))
 
 
@@ -45,7 +45,7 @@ def _spec(rows: list[dict[str, Any]]) -> dict[str, Any]:
     kernels = sorted(dict.fromkeys(row["kernel"] for row in rows), key=lambda name: name == "(empty kernel)")
     base = plot(rows).encode(
         y=alt.Y("kernel:N", sort=None, scale=alt.Scale(domain=kernels), axis=_kernel_axis()),
-        tooltip=["kernel:N", "timer:N", alt.Tooltip("median:N", title="median")],
+        tooltip=["kernel:N", "timer:N", alt.Tooltip("time:N", title="time")],
     )
     legend = alt.Legend(title=None, orient="top", labelColor=QUIET, symbolSize=70)
     points = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import altair as alt
@@ -34,25 +35,30 @@ MARGIN = 1.3
 """By which the lines reach beyond the points."""
 
 
-def colour_by_dtype(dtypes: list[str]) -> alt.Color:
-    """The same colours in every chart; a dtype that is none of ours is grey."""
+def colour_by_dtype(dtypes: list[str], **more: Any) -> alt.Color:
+    """The same colours in every chart; a dtype that is none of ours is grey. `more` goes to the legend."""
     looks = [COLOURS.get(dtype, "var(--limit)") for dtype in dtypes]
-    return alt.Color("dtype:N", scale=alt.Scale(domain=dtypes, range=looks), legend=legend())
+    return alt.Color("dtype:N", scale=alt.Scale(domain=dtypes, range=looks), legend=legend(**more))
 
 
-def shape_by_kernel(f: Figures, kernels: list[str]) -> alt.Shape:
-    """The kernel's shape everywhere on the page; another where it is taken, as colour tells dtypes apart here."""
+def shape_by_kernel(f: Figures, kernels: list[str], *, filled: bool = True) -> alt.Shape:
+    """The kernel's shape everywhere on the page; another where it is taken, as colour tells dtypes apart here.
+
+    In the legend in the page's grey, where Vega would take black, which a dark page hides; `filled` as the marks are.
+    """
     looks = {fmt.name(kernel): mark.shape for kernel, mark in kernel_marks(f).items()}
     shapes: list[str] = []
     for kernel in kernels:
         free = (shape for shape in (looks.get(kernel, SHAPES[0]), *MORE_SHAPES, *SHAPES) if shape not in shapes)
         shapes.append(next(free, SHAPES[0]))
-    return alt.Shape("kernel:N", scale=alt.Scale(domain=kernels, range=shapes), legend=legend())
+    look = {"symbolFillColor": QUIET} if filled else {"symbolStrokeColor": QUIET}
+    return alt.Shape("kernel:N", scale=alt.Scale(domain=kernels, range=shapes), legend=legend(**look))
 
 
-def legend() -> alt.Legend:
+def legend(**more: Any) -> alt.Legend:
     """Above the plot, narrow enough for a small screen."""
-    return alt.Legend(title=None, orient="top", labelColor=QUIET, symbolSize=60, columns=2, labelLimit=130)
+    look = {"symbolSize": 60, "columns": 2, "labelLimit": 130} | more
+    return alt.Legend(title=None, orient="top", labelColor=QUIET, **look)
 
 
 def panels(f: Figures) -> list[Panel]:
@@ -91,10 +97,10 @@ def _time(row: Row) -> str:
 
 
 def _spec(f: Figures, entries: list[dict[str, Any]]) -> dict[str, Any]:
-    dtypes = list(dict.fromkeys(entry["dtype"] for entry in entries))
     kernels = list(dict.fromkeys(entry["kernel"] for entry in entries))
     left, right = min(e["ai"] for e in entries) / MARGIN, max(e["ai"] for e in entries) * MARGIN
     roofs = _roofs(f, [dtype for dtype in f.dtypes if dtype not in COMPUTED_IN], left, right)
+    dtypes = list(dict.fromkeys(each["dtype"] for each in (*entries, *roofs)))
     tops = [e["rate"] for e in entries] + [r["rate"] for r in roofs]
     x = alt.X(
         "ai:Q",
@@ -103,22 +109,23 @@ def _spec(f: Figures, entries: list[dict[str, Any]]) -> dict[str, Any]:
     )
     y = alt.Y(
         "rate:Q",
-        scale=alt.Scale(type="log", domain=[min(tops) / MARGIN, max(tops) * MARGIN * 1.3], nice=False),
+        scale=alt.Scale(type="log", domain=[min(tops) / MARGIN, max(tops) * MARGIN], nice=False),
         axis=alt.Axis(title="TFLOP/s", gridColor=GRID, format="~g", labelOverlap="greedy", domain=False),
     )
     said = [alt.Tooltip(f"{name}:N", title=name) for name in ("case", "time", "intensity", "speed", "of attainable")]
+    # In the legend, not at their lines: on a small screen such labels cover points.
+    named = json.dumps({dtype: dtype for dtype in dtypes} | {roof["dtype"]: roof["name"] for roof in roofs})
+    colour = colour_by_dtype(dtypes, columns=1, labelLimit=260, labelExpr=f"({named})[datum.label]")
     marks = (
         plot(entries)
         .mark_point(filled=True, size=48, opacity=0.75)
-        .encode(x=x, y=y, color=colour_by_dtype(dtypes), shape=shape_by_kernel(f, kernels))
+        .encode(x=x, y=y, color=colour, shape=shape_by_kernel(f, kernels))
         .encode(tooltip=said)
     )
     layers: list[Any] = [marks]
     if roofs:
-        line = plot(roofs).encode(x=x, y=y, color=colour_by_dtype(dtypes), detail="name:N")
-        last = plot(_labels(roofs)).mark_text(align="right", baseline="bottom", dy=-4, fontSize=11)
+        line = plot(roofs).encode(x=x, y=y, color=colour, detail="name:N")
         layers = [line.mark_line(strokeWidth=1.6), marks]
-        layers.append(last.encode(x=x, y=y, text="name:N", color=colour_by_dtype(dtypes)))
     return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
 
 
@@ -137,18 +144,6 @@ def _roofs(f: Figures, dtypes: list[str], left: float, right: float) -> list[dic
             for at in places
         ]
     return found
-
-
-def _labels(roofs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At the right end of every roof; roofs that nearly meet share a line of text."""
-    ends = list({roof["name"]: roof for roof in roofs}.values())
-    kept: list[dict[str, Any]] = []
-    for end in sorted(ends, key=lambda roof: -roof["rate"]):
-        if kept and kept[-1]["rate"] / end["rate"] < 1.25:
-            kept[-1] = {**kept[-1], "name": f"{kept[-1]['name']} · {end['name']}"}
-        else:
-            kept.append(end)
-    return kept
 
 
 def tables(f: Figures) -> list[Table]:
@@ -170,7 +165,7 @@ def tables(f: Figures) -> list[Table]:
                 [name, fmt.name(dtype), fmt.problem(row.problem), figure, around, ai, speed, fmt.percent_figure(share)]
             )
     heads = [
-        text("kernel"), text("dtype"), text("problem"), number("median", "µs"), number("95 % interval", "± %"),
+        text("kernel"), text("dtype"), text("problem"), number("time", "µs"), number("95 % interval", "± %"),
         number("intensity", "FLOP/byte"), number("speed", "TFLOP/s"), number("of attainable", "%"),
     ]  # fmt: skip
     way = f.headline.label if f.headline else ""
@@ -183,11 +178,11 @@ CHARTS = (
         section="roofline",
         title="Roofline: every product under the measured ceilings",
         explanation=(
-            "The slope is the measured read bandwidth, the flat part each dtype's measured matrix peak: left of the "
-            "ridge bytes bound a product, right of it arithmetic. Least bytes are counted, so what is still in cache "
-            "can stand above the slope. A peak is what a large product sustains, often at the power limit and so at a "
-            "lower SM clock, which the ceilings' table tells: a short product can stand above it. int8 weights are "
-            "multiplied as float16."
+            "The slope is the measured read bandwidth, the flat part each dtype's measured matrix peak, which stands "
+            "behind its name: left of the ridge bytes bound a product, right of it arithmetic. Least bytes are "
+            "counted, so what is still in cache can stand above the slope. A peak is what a large product sustains, "
+            "often at the power limit and so at a lower SM clock, which the ceilings' table tells: a short product can "
+            "stand above it. int8 weights are multiplied as float16."
         ),
         spec=panels,
         table=tables,

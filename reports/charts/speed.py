@@ -30,7 +30,7 @@ def _rows(f: Figures, way: Way, pick: Pick, said: Callable[[Interval], str], wha
             "value": round(figure.estimate, 5),
             "timer": row.way.label,
             what: said(figure),
-            "median": fmt.microseconds_pm(row.summary.median_ns),
+            "time": fmt.microseconds_pm(row.summary.median_ns),
         }
         if figure.low is not None and figure.high is not None:
             entry |= {"low": round(figure.low, 5), "high": round(figure.high, 5)}

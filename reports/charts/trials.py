@@ -1,4 +1,4 @@
-"""Every trial's median against its case's, one panel a way of timing."""
+"""Every trial's median against its case's time, one panel a way of timing."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def _groups(f: Figures) -> Iterator[tuple[str, bool, list[Row]]]:
 
 def _panel(f: Figures, title: str, cases: list[tuple[int, Row]], *, folded: bool) -> Panel:
     axis = Axis(
-        title="trial's median against the case's, %",
+        title="trial's median against the case's time, %",
         label="datum.value == 0 ? '0 %' : format(datum.value * 100, '+.3~g') + ' %'",
         reference=0,
     )
     rows = [entry for case, row in cases for entry in _entries(case, row)]
-    description = f"Deviation of each trial's median from its case's, timed by {title}: {len(rows)} marks."
+    description = f"Deviation of each trial's median from its case's time, timed by {title}: {len(rows)} marks."
     shown = tuple(dict.fromkeys(row["kernel"] for row in rows))
     spec = dots(rows, kernel_marks(f), axis, {"value": "+.2%", **dict.fromkeys(QUANTILES, LOOK), **SAMPLES})
     return Panel(title=title, description=description, spec=spec, kernels=shown, folded=folded)
@@ -158,7 +158,7 @@ def _cell(trial: TrialResult, median_ns: float) -> Cell:
 CHARTS = (
     Chart(
         section="trials",
-        title="Median of every trial, against its case's",
+        title="Median of every trial, against its case's time",
         explanation=(
             "A mark is one trial, a process of its own. Marks on top of each other: the figure repeats. Groups apart "
             "from each other: the kernel has states that flip between processes, and no number of samples within one "

@@ -1,6 +1,10 @@
 """Published claims put to the test: one small function each, that reads a run and gives a figure and a word.
 
 A module here holds `CLAIMS`, a tuple of `Claim`. To add a claim, add it to one, or add a module.
+
+Which GPU may judge a claim is one rule for all, in `Claim.judge`. A claim of one GPU, whose words name it, a quantity
+of it or a bare figure that was measured on it alone, is judged on that GPU alone, or by counting for it. A claim stated
+for any GPU is judged by what is measured here, and where its source measured on another one, the answer says so.
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from harness.stats import Interval
@@ -37,6 +41,10 @@ class Word(StrEnum):
     """Its cases were not measured."""
 
 
+DECIDED = (Word.CONFIRMED, Word.REFUTED, Word.UNDECIDED)
+"""Words that rest on what was measured."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Judged:
     """A run's answer."""
@@ -46,6 +54,8 @@ class Judged:
     """Figures with unit, timer and interval; or why there are none."""
     rows: tuple[Row, ...] = ()
     """The cases that it rests on."""
+    counted: bool = False
+    """By arithmetic for the claim's own GPU: it holds wherever the run was made."""
 
     @property
     def case_ids(self) -> tuple[str, ...]:
@@ -67,7 +77,24 @@ class Claim:
     """The source's own figure, with its device where it names one."""
     criterion: str
     """When it counts as confirmed; refuted where the whole interval lies outside, undecided where a part does."""
-    judge: Callable[[Figures], Judged]
+    measure: Callable[[Figures], Judged]
+    """What a run says of it, whatever its GPU; pages ask `judge`."""
+    source_gpu: str = ""
+    """The GPU of the source's figure, as part of its name; "": the source names none."""
+    of_it_alone: bool = False
+    """Its words name that GPU, a quantity of it or a bare figure of it; False: it is stated for any."""
+
+    def judge(self, f: Figures) -> Judged:
+        """A run's answer, by the rule on top."""
+        answer = self.measure(f)
+        if not self.source_gpu or answer.counted or answer.word not in DECIDED or self.source_gpu in gpu(f):
+            return answer
+        if self.of_it_alone:
+            return replace(
+                answer, word=Word.CANNOT, measured=f"the claim is of the {self.source_gpu}; {answer.measured}"
+            )
+        where = f"{answer.word} on {fmt.name(gpu(f))}; the source's figure is of the {self.source_gpu}"
+        return replace(answer, measured=f"{answer.measured}; {where}")
 
 
 def claims() -> tuple[Claim, ...]:

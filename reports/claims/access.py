@@ -90,7 +90,7 @@ CLAIMS = (
             "by counting, from where the launch's grid puts a warp's rows: two lines and half of each used; A starts "
             "at a boundary of 256 bytes"
         ),
-        judge=_half_lines,
+        measure=_half_lines,
     ),
     Claim(
         name="x is free",
@@ -98,6 +98,6 @@ CLAIMS = (
         says="x stays in cache, «as good as free»",
         source="no figure",
         criterion="on 4096×4096 in float32, nothing else, the fastest kernel reaches 95 % of the limit's speed, cold",
-        judge=_free_x,
+        measure=_free_x,
     ),
 )

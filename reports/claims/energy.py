@@ -101,7 +101,7 @@ CLAIMS = (
             "mJ a token at T = 1 over that at T = 512, by the kernel that takes least, summed over the LLaMA-7B layers "
             "whose energy was measured: 50 to 100"
         ),
-        judge=_fifty_to_a_hundred,
+        measure=_fifty_to_a_hundred,
     ),
     Claim(
         name="tensor cores",
@@ -109,6 +109,6 @@ CLAIMS = (
         says="«300 W against 3 W in the tensor cores»",
         source="300 W, 3 W",
         criterion="none: no meter reads the tensor cores alone",
-        judge=_split,
+        measure=_split,
     ),
 )

@@ -56,8 +56,6 @@ def _h100_ridge(f: Figures) -> Judged:
         return NO_RIDGE
     ridge, rows = found
     said = f"measured ridge of {fmt.name(gpu(f))} in float16: {significant(ridge, 3)} FLOP/byte (graph/cold)"
-    if "H100" not in gpu(f):
-        return Judged(word=Word.CANNOT, measured=f"the claim is on an H100; {said}", rows=rows)
     word = Word.CONFIRMED if abs(ridge / H100_RIDGE - 1) <= 0.1 else Word.REFUTED
     return Judged(word=word, measured=said, rows=rows)
 
@@ -136,7 +134,7 @@ CLAIMS = (
         says="GEMV's intensity is «about 2», «about 1»",
         source="2 and 1, without a unit",
         criterion="2 FLOP an element; within 5 % of 1 FLOP/byte in float16 at 4096×4096",
-        judge=_about_one,
+        measure=_about_one,
     ),
     Claim(
         name="ridge",
@@ -144,7 +142,9 @@ CLAIMS = (
         says="The ridge of an H100 is at 295 FLOP/byte",
         source="295 FLOP/byte, from its datasheet",
         criterion="on an H100: measured float16 peak over measured read bandwidth within 10 % of it",
-        judge=_h100_ridge,
+        measure=_h100_ridge,
+        source_gpu="H100",
+        of_it_alone=True,
     ),
     Claim(
         name="T = 8 near the ridge",
@@ -152,7 +152,7 @@ CLAIMS = (
         says="T = 8 is «near the ridge»",
         source="no figure",
         criterion="its intensity lies within a factor of 2 of the measured float16 ridge",
-        judge=_place(8, lambda share: 1 / NEAR <= share <= NEAR),
+        measure=_place(8, lambda share: 1 / NEAR <= share <= NEAR),
     ),
     Claim(
         name="T = 64 compute-bound",
@@ -160,7 +160,7 @@ CLAIMS = (
         says="T = 64 is compute-bound",
         source="no figure",
         criterion="its intensity is at or above the measured float16 ridge",
-        judge=_place(64, lambda share: share >= 1),
+        measure=_place(64, lambda share: share >= 1),
     ),
     Claim(
         name="T = 512 compute-bound",
@@ -171,7 +171,7 @@ CLAIMS = (
             "every LLaMA-7B layer in float16: intensity at or above the measured ridge, and its least bytes below the "
             "measured read bandwidth"
         ),
-        judge=_compute_bound,
+        measure=_compute_bound,
     ),
     Claim(
         name="T = 512 at 70 %",
@@ -179,7 +179,7 @@ CLAIMS = (
         says="Prefill (T = 512) reaches about 70 % of peak",
         source="70 %, of a datasheet's peak",
         criterion="LLaMA-7B's layers in float16, summed, at 60 to 80 % of the datasheet's peak; the measured beside it",
-        judge=_share(PREFILL, 0.6, 0.8),
+        measure=_share(PREFILL, 0.6, 0.8),
     ),
     Claim(
         name="T = 8 at 10 to 20 %",
@@ -187,6 +187,6 @@ CLAIMS = (
         says="T = 8 reaches 10–20 % of peak",
         source="10–20 %, of a datasheet's peak",
         criterion="LLaMA-7B's layers in float16, summed, at 10 to 20 % of the datasheet's peak; the measured beside it",
-        judge=_share(8, 0.1, 0.2),
+        measure=_share(8, 0.1, 0.2),
     ),
 )

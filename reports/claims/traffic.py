@@ -91,7 +91,7 @@ CLAIMS = (
         says="Attention in decode (q·Kᵀ, s·V) is GEMV too",
         source="no figure",
         criterion="at most 1 FLOP/byte, and no kernel above 1 % of the measured peak: bandwidth and launches bound it",
-        judge=_attention,
+        measure=_attention,
     ),
     Claim(
         name="DRAM bytes",
@@ -99,7 +99,7 @@ CLAIMS = (
         says="Least bytes are not DRAM bytes",
         source="no figure",
         criterion="some case, hot, takes its least bytes faster than the measured read bandwidth gives them",
-        judge=_not_dram_bytes,
+        measure=_not_dram_bytes,
     ),
     Claim(
         name="weight-only",
@@ -107,6 +107,6 @@ CLAIMS = (
         says="Weight-only quantization speeds decode up by its byte ratio",
         source="the ratio of the bytes",
         criterion="LLaMA-7B's decode step by gemv_w8 against the fastest float16: at least 90 % of the byte ratio",
-        judge=_by_its_bytes,
+        measure=_by_its_bytes,
     ),
 )

@@ -33,7 +33,7 @@ def run(store: Store, options: argparse.Namespace) -> int:
     for error in history.unreadable:
         say_error(error)
     if not history.devices:
-        what = f"none of {len(history.unreadable)} runs can be read" if history.unreadable else "no runs"
+        what = f"none of {len(history.unreadable)} runs can be read" if history.unreadable else f"no runs{store.missing()}"
         raise CommandError(f"{store.name}: {what}: there is nothing to show over time", Exit.RUN)
     _check(history, shown)
     target = Path(options.output) if options.output else store.derived / "reports" / "history.html"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from harness.comparison.boards import allowance
 from harness.comparison.records import CaseChange, Change, Comparison
 from harness.comparison.request import Compared
+from harness.stats import CENTRE
 from reports import format as fmt
 from reports.comparison.columns import columns
 from reports.comparison.environment import attribution, environment_table
@@ -32,8 +33,8 @@ FOLDED = ((Change.AMBIGUOUS,), (Change.NEW, Change.GONE), (Change.SAME, Change.N
 """The others, by what is folded together; the last are cut first."""
 
 HOW_TO_READ = (
-    "Ratio: time in the new run over time in the base run, as the difference from 1; + takes longer. Times: centre of "
-    f"the trials' medians, ± half their 95{fmt.NBSP}% interval. p: after Holm's correction over all cases of a run."
+    "Ratio: time in the new run over time in the base run, as the difference from 1; + takes longer. Times: "
+    f"{CENTRE} of the trials, ± half their 95{fmt.NBSP}% interval. p: after Holm's correction over all cases of a run."
 )
 
 _MARKUP = re.compile(

@@ -51,7 +51,7 @@ def _x() -> alt.X:
 
 def _y(field: str = "us") -> alt.Y:
     scale = alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=False, zero=False, clamp=True)
-    axis = alt.Axis(title="median, µs per launch", tickCount=5, gridColor=GRID, domain=False, format="~r")
+    axis = alt.Axis(title="time, µs per launch", tickCount=5, gridColor=GRID, domain=False, format="~r")
     return alt.Y(f"{field}:Q", scale=scale, axis=axis)
 
 
@@ -72,7 +72,7 @@ _OUTSIDE, _SHAPES = ["no", "above", "below"], ["circle", "triangle-up", "triangl
 
 _SAID = (
     ("when", "run"),
-    ("median", "median"),
+    ("time", "time"),
     ("before", "step"),
     ("held", "held back"),
     ("changed", "changed"),

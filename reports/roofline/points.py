@@ -55,7 +55,7 @@ def median_ns(row: Row) -> float:
 
 
 def flop_per_s(row: Row) -> float:
-    """2·m·k·n over the median time."""
+    """2·m·k·n over the time."""
     return flops(row.problem) * 1e9 / median_ns(row)
 
 
@@ -78,7 +78,7 @@ def of_peak(f: Figures, row: Row) -> float | None:
 
 
 def fastest(rows: Sequence[Row]) -> Row | None:
-    """The row with the shortest median."""
+    """The row with the shortest time."""
     return min(rows, key=median_ns, default=None)
 
 

@@ -118,7 +118,7 @@ def own_table(f: Figures) -> Table | None:
         for r in rows
     ]
     heads = [
-        text("problem"), text("kernel"), number("median", "µs"), number("95 % interval", "± %"),
+        text("problem"), text("kernel"), number("time", "µs"), number("95 % interval", "± %"),
         number("bandwidth", "GB/s"), number(f"× {BASELINE}"), number("95 % interval", "± %"),
         number(f"of {f.limit or 'limit'}", "%"), number("95 % interval", "± %"),
     ]  # fmt: skip

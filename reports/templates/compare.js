@@ -197,7 +197,7 @@
     }
     figure.append(svg, made("figcaption", { class: "note" },
       "A line a trial: thin from 5 to 95 % of its samples, thick from 25 to 75 %, a mark at its median. Behind them the "
-      + "centre of the trials' medians with its 95 % interval."));
+      + "case's time with its 95 % interval."));
   };
   const side_ = (svg, { name, centre: [middle, from, to], trials }, x, top, line) => {
     const group = drawn("g", { class: `side ${name}` }), height = trials.length * line;

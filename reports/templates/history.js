@@ -57,7 +57,7 @@
       points.push({
         ...point, us, share, ratio, heldBack: state, stretch, hollow: state > 0,
         low: us * (1 - (share || 0)), high: us * (1 + (share || 0)),
-        median: `${figure(us)}\u00a0µs ${share === null ? "(one trial)" : `±${percent(share)}\u00a0%`}`,
+        time: `${figure(us)}\u00a0µs ${share === null ? "(one trial)" : `±${percent(share)}\u00a0%`}`,
         before: ratio === null ? "–" : `${signed(ratio)}\u00a0%`,
         held: state ? `${state}\u00a0% of samples` : "no sample",
       });
@@ -179,7 +179,7 @@
     body.append(row);
     const drawer = row.querySelector(".drawer");
     const name = button.textContent.replace(/\s+/g, " ").trim();
-    drawer.querySelector(".plot").setAttribute("aria-label", `Medians of ${name} by run`);
+    drawer.querySelector(".plot").setAttribute("aria-label", `Times of ${name} by run`);
     try {
       const data = await dataOf(section);
       const runs = data.runs.length;
