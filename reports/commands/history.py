@@ -33,7 +33,8 @@ def run(store: Store, options: argparse.Namespace) -> int:
     for error in history.unreadable:
         say_error(error)
     if not history.devices:
-        what = f"none of {len(history.unreadable)} runs can be read" if history.unreadable else f"no runs{store.missing()}"
+        lost = len(history.unreadable)
+        what = f"none of {lost} runs can be read" if lost else f"no runs{store.missing()}"
         raise CommandError(f"{store.name}: {what}: there is nothing to show over time", Exit.RUN)
     _check(history, shown)
     target = Path(options.output) if options.output else store.derived / "reports" / "history.html"
