@@ -24,6 +24,7 @@ from harness.stats import Interval, summarize  # noqa: E402
 from harness.store import load  # noqa: E402
 from harness.throttling import CLOCK_OFF, reference_clock_mhz  # noqa: E402
 from harness.timing import Purpose, timers  # noqa: E402
+from kernels.rules import RULES  # noqa: E402
 from reports import format as fmt  # noqa: E402
 from reports.figures import BASELINE, Way, figures  # noqa: E402
 from reports.figures import Row as Figured  # noqa: E402
@@ -43,7 +44,6 @@ REGIMES = EXAMPLES / "regimes"
 ROOFLINE = EXAMPLES / "roofline"
 HEADLINE_COLD = Way(timer="graph", cache=Cache.COLD)
 KERNELS = (BASELINE, "sgemv_k128_f32x4")
-OWN = ("sgemv", "hgemv", "bgemv", "gemv_w8")
 SHORT, FEW_ROWS, SQUARE, LONG = (Problem(m=m, k=k) for m, k in ((1024, 128), (8, 4096), (4096, 4096), (32000, 4096)))
 
 UNFIT = re.compile("unsupported: |not measured: ")
@@ -96,18 +96,19 @@ def _speed(shown: Sequence[Problem] | None) -> Iterator[Row]:
 def _time(row: Figured, reference_mhz: float) -> str:
     """With the SM clock that it ran at, where that lies as far below the run's best as marks a sample."""
     took = fmt.microseconds_pm(row.summary.median_ns)
-    clock = statistics.median(statistics.median(trial.sample_clocks_mhz) for trial in row.measurement.trials)
+    by_trial = [[mhz for mhz in trial.sample_clocks_mhz if mhz is not None] for trial in row.measurement.trials]
+    clock = statistics.median(statistics.median(known) for known in by_trial if known)
     return took if clock >= (1 - CLOCK_OFF) * reference_mhz else f"{took} at {clock:.0f} MHz"
 
 
 def slower() -> Iterator[Row]:
-    """Every case of the kept runs in which the whole interval of a kernel of ours lies below torch.matmul's speed."""
+    """Every case in which the whole interval of a kernel that picks among others lies below torch.matmul's speed."""
     yield "kernel", "problem", "by", f"`{BASELINE}`", "its time", "speed"
     for example in (REGIMES, ROOFLINE):
         f = figures(load(example))
         reference = reference_clock_mhz(f.run.measurements)
         for row in f.rows:
-            if row.kernel not in OWN or row.speedup is None or row.speedup.high >= 1:
+            if row.kernel not in RULES or row.speedup is None or (row.speedup.high or 1) >= 1:
                 continue
             base = f.find(BASELINE, row.problem, row.way)
             yield (

@@ -44,6 +44,7 @@ SELECTION = pytest.StashKey[suite_options.Selection]()
 CODES = pytest.StashKey[list[Exit]]()
 """What the exit code is the highest of, beside what pytest's own status means."""
 ENDED_BY = pytest.StashKey[str]()
+LAST_BEGUN = pytest.StashKey[bool]()
 """The line of the error that ended the session."""
 CASES = pytest.StashKey[dict[str, list[Case]]]()
 """By suite."""
@@ -96,7 +97,7 @@ def _last_to_the_end(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Before anything that takes long enough to be interrupted."""
-    under_pytest.interrupted_in_one_line(session.config)
+    session.config.pluginmanager.register(under_pytest.CtrlC(session.config))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -194,6 +195,12 @@ def _case_of(item: pytest.Item) -> Case | None:
     return None if callspec is None else callspec.params.get("case")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """After the last case nothing is left that a failure could keep from being measured."""
+    if item is item.session.items[-1]:
+        item.config.stash[LAST_BEGUN] = True
+
+
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """No dots: the progress lines say more."""
     if report.when == "call" and report.passed:
@@ -219,7 +226,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if bench is not None:
         complete = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         try:
-            _publish(config, bench, partial=not complete or bool(session.shouldfail or session.shouldstop))
+            stopped = bool(session.shouldfail or session.shouldstop) and not config.stash.get(LAST_BEGUN, False)
+            _publish(config, bench, partial=not complete or stopped)
         except CommandError as error:
             config.stash[CODES].append(error.code)
             if str(error) != config.stash.get(ENDED_BY, None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ REFUSED = {
 """Options of other plugins that would silently measure nothing, by the name that pytest gives them."""
 
 HELP = "nox -s bench -- --help says what there is"
-OPTIONS_HINT = " (nox -s bench -- --help lists them)"
+OPTIONS_HINT = " (nox -s bench -- --help lists them) or pytest's own"
 
 TERMINAL = "terminalreporter"
 """What pytest calls its plugin that writes to the terminal."""
@@ -51,16 +52,29 @@ def refuse_in_one_line(parser: pytest.Parser, options: Sequence[str]) -> None:
 
 
 def end_in_one_line(config: pytest.Config) -> None:
-    """Let pytest say nothing more of the session: its summary would stand around the line that says why it ended."""
-    if config.pluginmanager.hasplugin(TERMINAL):
-        config.pluginmanager.unregister(name=TERMINAL)
+    """Let pytest say nothing more of the session: its summary would stand around the line that says why it ended.
 
-
-def interrupted_in_one_line(config: pytest.Config) -> None:
-    """Let Ctrl-C be a word: where in pytest's own code it came between is of no use to anybody."""
+    It goes on writing, into nothing: others ask it for its writer.
+    """
     reporter = config.pluginmanager.getplugin(TERMINAL)
-    if reporter is not None:  # where pytest calls this otherwise, it says more than that
-        reporter._report_keyboardinterrupt = lambda: reporter.write_line("interrupted")  # noqa: SLF001
+    if reporter is not None:
+        reporter._tw = type(reporter._tw)(io.StringIO())  # noqa: SLF001
+
+
+class CtrlC:
+    """Lets Ctrl-C be a word: where in pytest's own code it came between is of no use to anybody.
+
+    What else ends a session, a plugin's exit or a limit of failures, says why, and pytest tells it.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Before pytest reports it."""
+        reporter = self._config.pluginmanager.getplugin(TERMINAL)
+        if reporter is not None and excinfo.type is KeyboardInterrupt and not self._config.option.fulltrace:
+            reporter._report_keyboardinterrupt = lambda: reporter.write_line("interrupted")  # noqa: SLF001
 
 
 def refuse_conflicts(config: pytest.Config) -> None:

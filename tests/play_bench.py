@@ -6,6 +6,7 @@ Needs the standard library alone, so that it starts at once.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -28,7 +29,7 @@ def main() -> int:
         shutil.copytree(prepared, folder)
         if folder.name.startswith("."):
             os.kill(os.getpid(), signal.SIGKILL)
-    if options.ref:
+    if options.ref and not json.loads((folders[-1] / "run.json").read_text(encoding="utf-8"))["partial"]:
         (options.into / "refs").mkdir(exist_ok=True)
         (options.into / "refs" / options.ref).write_text(f"{folders[-1].name}\n", encoding="utf-8")
     options.path_file.write_text("".join(f"{folder}\n" for folder in folders), encoding="utf-8")

@@ -63,7 +63,10 @@ TOLD: dict[str, tuple[int, list[str]]] = {
     ]),
     "crashed": (6, [
         "exit code: 6: the bench did not end well (killed by SIGKILL): its own lines say more",
-        f"ref: ref 'nightly' stays at {NIGHTS['cool again'].run_id}: run {NIGHTS['crashed'].run_id} was cut short",
+        (
+            f"ref: ref 'nightly' stays at {NIGHTS['cool again'].run_id}: run {NIGHTS['crashed'].run_id} was cut short; "
+            "measure it again"
+        ),
         f"run: {NIGHTS['crashed'].run_id}, 8 cases on NVIDIA H200, cut short: the others are missing",
         "9 gone, 8 same of 17 cases, threshold 1 %",
     ]),
@@ -277,7 +280,18 @@ def test_the_ref_of_a_host_means_the_last_run_that_is_whole(tmp_path: Path) -> N
     nights = Nights(tmp_path)
     whole, cut = (Played(number=3 + k, board=f"GPU-{k}") for k in (0, 1))
     seen = nights(whole, replace(cut, partial=True), device="all", leaves_with=6)
-    assert f"ref: ref 'nightly' stays at {whole.run_id}: run {cut.run_id} was cut short" in seen.lines
+    assert f"ref: ref 'nightly' stays at {whole.run_id}: run {cut.run_id} was cut short; measure it again" in seen.lines
+    assert nights.store.refs() == {whole.run_id: ["nightly"]}
+
+
+def test_a_night_that_was_cut_short_says_that_it_takes_no_ref(tmp_path: Path) -> None:
+    """In the summary too, which the bench does not write."""
+    nights = Nights(tmp_path)
+    whole, cut = Played(number=3), Played(number=4, partial=True)
+    nights(whole)
+    seen = nights(cut, leaves_with=6)
+    line = f"ref: ref 'nightly' stays at {whole.run_id}: run {cut.run_id} was cut short; measure it again"
+    assert line in seen.lines
     assert nights.store.refs() == {whole.run_id: ["nightly"]}
 
 

@@ -91,9 +91,9 @@ def test_a_run_that_was_cut_short_takes_no_ref(where: str, tmp_path: Path, monke
     made.check_writable()
     for run_id in IDS[:2]:
         write(made.root, run_id, replace(gpu_run(shapes=((64, 64),), trials=1, samples=2), partial=run_id == IDS[1]))
-    assert made.set_ref("mine", IDS[1]) == f"ref 'mine' is not set: run {IDS[1]} was cut short"
+    assert made.set_ref("mine", IDS[1]) == f"ref 'mine' is not set: run {IDS[1]} was cut short; measure it again"
     assert made.set_ref("mine", IDS[0]) is None
-    assert made.set_ref("mine", IDS[1]) == f"ref 'mine' stays at {IDS[0]}: run {IDS[1]} was cut short"
+    assert made.set_ref("mine", IDS[1]) == f"ref 'mine' stays at {IDS[0]}: run {IDS[1]} was cut short; measure it again"
     assert len(made.send()) == (2 if url else 0)
     assert made.refs() == {IDS[0]: ["mine"]}
 
@@ -103,7 +103,7 @@ def test_a_ref_that_cannot_be_looked_at_stays(tmp_path: Path, monkeypatch: pytes
     store = on_machine("s3://bucket/runs", tmp_path, monkeypatch)
     monkeypatch.setattr(store, "_remote", SimpleNamespace(read=silent))
     write(store.root, IDS[0], replace(gpu_run(shapes=((64, 64),), trials=1, samples=2), partial=True))
-    assert store.set_ref("mine", IDS[0]) == f"ref 'mine' stays as it is: run {IDS[0]} was cut short"
+    assert store.set_ref("mine", IDS[0]) == f"ref 'mine' stays as it is: run {IDS[0]} was cut short; measure it again"
 
 
 def silent(_: str) -> bytes:

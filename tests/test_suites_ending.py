@@ -46,6 +46,53 @@ def test_a_bench_that_stops_at_a_failure_is_partial(tmp_path: Path) -> None:
     assert run.partial
 
 
+def test_a_bench_whose_last_case_fails_is_whole(tmp_path: Path) -> None:
+    """-x has nothing to leave out then: the ref is its own."""
+    arguments, variables = planted(tmp_path, "-x", "-k", "matmul or drops", "--ref", "whole")
+    done = suites(*arguments, **variables)
+    assert done.returncode == 5, done.stdout + done.stderr
+    store = Store(tmp_path / "store")
+    run = load(store.resolve("whole"))
+    assert ([str(m.verdict.word) for m in run.measurements], run.partial) == (["passed", "wrong"], False)
+
+
+LICENCE = """
+import pytest
+
+def pytest_runtest_teardown(item):
+    pytest.exit("no licence")
+"""
+
+FULL = """
+import harness.bench
+from harness.errors import CommandError, Exit
+
+append = harness.bench.Draft.append
+
+def appended(self, measurement):
+    append(self, measurement)
+    raise CommandError("the disk is full", Exit.INFRASTRUCTURE)
+
+harness.bench.Draft.append = appended
+"""
+
+
+@pytest.mark.parametrize(
+    ("plugin", "line", "code"),
+    [(LICENCE, "no licence", 130), (FULL, "Exit: the disk is full", 6)],
+    ids=["plugin", "us"],
+)
+def test_whatever_ends_a_session_says_why(tmp_path: Path, plugin: str, line: str, code: int) -> None:
+    """A plugin's exit by pytest, an error of ours by its line alone, once; what writes after it still can."""
+    (tmp_path / "ends.py").write_text(plugin)
+    arguments, variables = planted(tmp_path, "-p", "ends", "--setup-show", "-k", "matmul")
+    done = suites(*arguments, **variables)
+    said = done.stdout + done.stderr
+    assert (done.returncode, said.count(line)) == (code, 1), said
+    assert "Traceback" not in said
+    assert load(Store(tmp_path / "store").resolve("latest")).partial
+
+
 def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     """Ctrl-C while a kernel hangs: code 130, what came before is published as partial, no draft or log is left.
 
@@ -67,7 +114,7 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     assert run.partial
     assert Store(tmp_path / "store").refs() == {"20260101T000000Z-whole": ["cut"]}
     said = log.read_text()
-    stays = f"ref 'cut' stays at 20260101T000000Z-whole: run {run.id} was cut short"
+    stays = f"ref 'cut' stays at 20260101T000000Z-whole: run {run.id} was cut short; measure it again"
     assert [said.count(f"\n{line}\n") for line in (stays, "interrupted")] == [1, 1]
     assert "KeyboardInterrupt" not in said
     assert "--full-trace" not in said
@@ -138,6 +185,6 @@ def test_an_interrupt_outweighs_a_failed_check(tmp_path: Path, capsys: pytest.Ca
     assert session.exitstatus == Exit.INTERRUPTED
     folder = Store(tmp_path).resolve("latest")
     assert load(folder).partial
-    assert capsys.readouterr().err == f"ref 'checked' is not set: run {folder.name} was cut short\n"
+    assert capsys.readouterr().err == f"ref 'checked' is not set: run {folder.name} was cut short; measure it again\n"
     assert Store(tmp_path).refs() == {}
     assert (tmp_path / "path").read_text() == f"{folder}\n"

@@ -16,6 +16,7 @@ from harness.nightly.night import BASELINE, REF, Night, Wish, exit_of
 from harness.nightly.standing import hold
 from harness.output import write_file
 from harness.pool import ROOT
+from harness.store import read_run
 from harness.suites_command import PYTEST_USAGE_ERROR, suites_command
 
 ENDS = {int(code): code for code in (Exit.USAGE, Exit.KERNEL, Exit.INFRASTRUCTURE, Exit.INTERRUPTED)}
@@ -117,8 +118,8 @@ def _measured(night: Night) -> list[Path]:
         ended = show(own or suites_command(arguments, path_file), ROOT, _environment(arguments))
         folders = [Path(line) for line in path_file.read_text("utf-8").splitlines()] if path_file.is_file() else []
     recovered = store.recover()  # of a bench that was killed: what it had measured is a run that was cut short
-    for folder in [*(folders if several else []), *recovered]:
-        if stays := store.set_ref(REF, folder.name):
+    for folder in [*(each for each in folders if several or read_run(each).partial), *recovered]:
+        if stays := store.set_ref(REF, folder.name):  # the bench has said so on its own terminal alone
             diary.say("ref", stays)
     folders += recovered
     try:

@@ -166,7 +166,7 @@ class Store:
         """
         check_ref_name(name)
         if is_run(self.root / run_id) and read_run(self.root / run_id).partial:
-            return f"ref {name!r} {self._still(name)}: run {run_id} was cut short"
+            return f"ref {name!r} {self._still(name)}: run {run_id} was cut short; measure it again"
         target = self.root / "refs" / name
         try:
             make_store(self.root)

@@ -41,6 +41,9 @@ class Word(StrEnum):
     """Its cases were not measured."""
 
 
+BOARDS = {"H100": ("NVIDIA H100 80GB HBM3",), "RTX 4090": ("NVIDIA GeForce RTX 4090",)}
+"""What boards call themselves that sources measured on: others of the name have other multiprocessors or bandwidth."""
+
 DECIDED = (Word.CONFIRMED, Word.REFUTED, Word.UNDECIDED)
 """Words that rest on what was measured."""
 
@@ -80,14 +83,14 @@ class Claim:
     measure: Callable[[Figures], Judged]
     """What a run says of it, whatever its GPU; pages ask `judge`."""
     source_gpu: str = ""
-    """The GPU of the source's figure, as part of its name; "": the source names none."""
+    """The GPU of the source's figure, of `BOARDS`; "": the source names none."""
     of_it_alone: bool = False
     """Its words name that GPU, a quantity of it or a bare figure of it; False: it is stated for any."""
 
     def judge(self, f: Figures) -> Judged:
         """A run's answer, by the rule on top."""
         answer = self.measure(f)
-        if not self.source_gpu or answer.counted or answer.word not in DECIDED or self.source_gpu in gpu(f):
+        if not self.source_gpu or answer.counted or answer.word not in DECIDED or is_a(self.source_gpu, f):
             return answer
         if self.of_it_alone:
             return replace(
@@ -135,6 +138,11 @@ def verdict(word: Word, said: str, rows: Iterable[Row]) -> Judged:
 def gpu(f: Figures) -> str:
     """The run's GPU, as it calls itself."""
     return str(f.run.environment.get("gpu_name") or "this device")
+
+
+def is_a(model: str, f: Figures) -> bool:
+    """Whether the run's GPU is that of `BOARDS`."""
+    return gpu(f) in BOARDS[model]
 
 
 def percent_range(value: Interval) -> str:
