@@ -54,11 +54,10 @@ def refuse_in_one_line(parser: pytest.Parser, options: Sequence[str]) -> None:
 def end_in_one_line(config: pytest.Config) -> None:
     """Let pytest say nothing more of the session: its summary would stand around the line that says why it ended.
 
-    It goes on writing, into nothing: others ask it for its writer.
+    It goes on writing, into nothing: others ask for its writer, too.
     """
-    reporter = config.pluginmanager.getplugin(TERMINAL)
-    if reporter is not None:
-        reporter._tw = type(reporter._tw)(io.StringIO())  # noqa: SLF001
+    if config.pluginmanager.hasplugin(TERMINAL):
+        config.get_terminal_writer()._file = io.StringIO()  # noqa: SLF001
 
 
 class CtrlC:
