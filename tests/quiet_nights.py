@@ -8,8 +8,8 @@ from pathlib import Path
 from harness.history.devices import Device, read_history
 from harness.model import Case, Digest, Run, Verdict, Word
 from harness.store import Store
-from harness.store.draft import write_run
 from tests.many_runs import Digests, around, case, night_run, write
+from tests.planted_runs import publish
 
 A, B, C = case(), case("sgemv_k32_f32"), case("sgemv_k16_f32")
 WRONG = Verdict(word=Word.WRONG, reason="integers: row 3 is 5, wanted 6")
@@ -31,7 +31,4 @@ def device_of(root: Path, nights: int, cases: Sequence[Case], digests: Digests) 
 
 def published(root: Path, run: Run) -> Path:
     """A run with its samples."""
-    folder = root / run.id
-    folder.mkdir(parents=True)
-    write_run(folder, run)
-    return folder
+    return publish(root, run.id, run)

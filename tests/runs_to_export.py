@@ -16,7 +16,7 @@ import jsonschema
 
 from harness.export import github_action
 from harness.model import Cache, Case, Measurement, Problem, Role, Run, TrialResult, Verdict, Word
-from harness.store.draft import write_run
+from tests.planted_runs import publish
 from tests.sample_run import gpu_run
 
 ROOT = Path(__file__).parents[1]
@@ -26,10 +26,7 @@ PASSED = Verdict(word=Word.PASSED)
 
 def kept(folder: Path, run: Run) -> Path:
     """The folder of a published run."""
-    target = folder / run.id
-    target.mkdir(parents=True)
-    write_run(target, run)
-    return target
+    return publish(folder, run.id, run)
 
 
 def case(kernel: str, timer: str = "graph", dtype: str = "float32") -> Case:
