@@ -6,7 +6,6 @@ A table stands between `<!-- NAME -->` and `<!-- end -->`; a test holds every on
 from __future__ import annotations
 
 import re
-import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from harness.commands.power import rows  # noqa: E402 - the project is found only now
+from harness.comparison.notes import sample_clock_mhz  # noqa: E402
 from harness.comparison.power import power  # noqa: E402
 from harness.model import Cache, Measurement, Problem, Role, Run  # noqa: E402
 from harness.problems import parse_shapes  # noqa: E402
@@ -96,8 +96,7 @@ def _speed(shown: Sequence[Problem] | None) -> Iterator[Row]:
 def _time(row: Figured, reference_mhz: float) -> str:
     """With the SM clock that it ran at, where that lies as far below the run's best as marks a sample."""
     took = fmt.microseconds_pm(row.summary.median_ns)
-    by_trial = [[mhz for mhz in trial.sample_clocks_mhz if mhz is not None] for trial in row.measurement.trials]
-    clock = statistics.median(statistics.median(known) for known in by_trial if known)
+    clock = sample_clock_mhz(row.measurement)
     return took if clock >= (1 - CLOCK_OFF) * reference_mhz else f"{took} at {clock:.0f} MHz"
 
 

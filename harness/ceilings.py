@@ -135,7 +135,7 @@ def _ceiling(found: Iterable[Measurement], blank: Ceiling, amount: Callable[[Pro
         return Ceiling(what=blank.what, unit=blank.unit, reason=_reason(measured))
     rate, best = max(passed, key=lambda pair: pair[0].estimate)
     summary = summarize(best)
-    clocks = [mhz for trial in best.trials for mhz in trial.sample_clocks_mhz if mhz is not None]
+    clocks = best.sample_clocks_mhz
     return Ceiling(
         what=blank.what,
         unit=blank.unit,

@@ -138,8 +138,8 @@ class Figures:
 
 def _clock_mhz(measurement: Measurement) -> float | None:
     """Median over all samples."""
-    known = [mhz for trial in measurement.trials for mhz in trial.sample_clocks_mhz if mhz is not None]
-    return statistics.median(known) if known else None
+    clocks = measurement.sample_clocks_mhz
+    return statistics.median(clocks) if clocks else None
 
 
 def _duration_ns(trial: TrialResult) -> float:

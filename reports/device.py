@@ -111,8 +111,7 @@ def device_tables(f: Figures) -> tuple[Table, ...]:
 
 def sample_clocks_mhz(rows: Iterable[Row]) -> list[float]:
     """SM clocks of all samples of these rows, by the device's own counters, where they were read."""
-    trials = (trial for row in rows for trial in row.measurement.trials)
-    return [mhz for trial in trials for mhz in trial.sample_clocks_mhz if mhz is not None]
+    return [mhz for row in rows for mhz in row.measurement.sample_clocks_mhz]
 
 
 def _quantities(states: list[DeviceState]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -80,6 +81,16 @@ def planted(folder: Path, *arguments: object) -> tuple[tuple[object, ...], dict[
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     plugin = ("-p", "planted_registry", "--cache", "hot", "--store", folder / "store")
     return (*plugin, *QUICKLY, *arguments), {"PYTHONPATH": path}
+
+
+def code_after(program: subprocess.Popen[bytes], number: signal.Signals) -> int:
+    """The exit code of a program that gets this signal; nothing of it is left, whatever comes."""
+    try:
+        program.send_signal(number)
+        return program.wait(timeout=60)
+    finally:
+        program.kill()
+        program.wait()
 
 
 def started(tmp_path: Path, arguments: list[str], variables: dict[str, str]) -> tuple[subprocess.Popen[bytes], Path]:

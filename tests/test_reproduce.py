@@ -29,6 +29,7 @@ from harness.store import Store, load
 from harness.store.draft import write_sums
 from harness.suites_command import HERE
 from tests.checkouts import COMMIT, ROOT, checkout, git, measured, published, quiet_environment, untouched
+from tests.running_suites import code_after
 from tests.sample_run import cpu_run
 
 __all__ = ["checkout", "untouched"]
@@ -136,16 +137,10 @@ def test_ctrl_c_keeps_what_was_measured_and_nothing_else(checkout: Path, recorde
             command(store, str(folder)), cwd=checkout, stdout=out, stderr=out, start_new_session=True,
             env=quiet_environment(TMPDIR=str(temporary)),
         )  # fmt: skip
-    try:
-        deadline = time.monotonic() + 90
-        while "torch.matmul  " not in log.read_text() and time.monotonic() < deadline and program.poll() is None:
-            time.sleep(0.02)
-        program.send_signal(signal.SIGINT)
-        code = program.wait(timeout=60)
-    finally:
-        program.kill()
-        program.wait()
-    assert code == 130, log.read_text()
+    deadline = time.monotonic() + 90
+    while "torch.matmul  " not in log.read_text() and time.monotonic() < deadline and program.poll() is None:
+        time.sleep(0.02)
+    assert code_after(program, signal.SIGINT) == 130, log.read_text()
     (run_id,) = Store(store).ids()
     assert load(store / run_id).partial
     assert f"interrupted; what was measured is kept: {store / run_id}" in log.read_text()

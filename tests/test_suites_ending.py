@@ -18,7 +18,7 @@ from harness.store import Store, load
 from harness.store.draft import write_run
 from suites import conftest
 from tests.built import library
-from tests.running_suites import benchmarks, planted, selection, started, suites
+from tests.running_suites import benchmarks, code_after, planted, selection, started, suites
 from tests.sample_run import empty_run
 
 
@@ -103,13 +103,7 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     (tmp_path / "store" / "refs").mkdir(parents=True)
     (tmp_path / "store" / "refs" / "cut").write_text("20260101T000000Z-whole\n")
     program, log = started(tmp_path, arguments, variables)
-    try:
-        program.send_signal(signal.SIGINT)
-        code = program.wait(timeout=60)
-    finally:
-        program.kill()
-        program.wait()
-    assert code == 130, log.read_text()
+    assert code_after(program, signal.SIGINT) == 130, log.read_text()
     run = load(Store(tmp_path / "store").resolve("latest"))
     assert run.partial
     assert Store(tmp_path / "store").refs() == {"20260101T000000Z-whole": ["cut"]}

@@ -116,7 +116,7 @@ def _shown(launches: Iterable[Sequence[str]]) -> str:
 def device_notes(base: Measurement, new: Measurement) -> list[str]:
     """Clocks and limits that differ, so that «slower» and «ran at a lower clock» are told apart."""
     made = []
-    clocks = _sample_clocks(base), _sample_clocks(new)
+    clocks = sample_clock_mhz(base), sample_clock_mhz(new)
     if None in clocks:
         clocks = _nvml_clocks(base), _nvml_clocks(new)
     old, fresh = clocks
@@ -129,7 +129,7 @@ def device_notes(base: Measurement, new: Measurement) -> list[str]:
     return made
 
 
-def _sample_clocks(measurement: Measurement) -> float | None:
+def sample_clock_mhz(measurement: Measurement) -> float | None:
     """Median over the trials of the SM clock during samples, MHz."""
     return _typical(t.sample_clocks_mhz for t in measurement.trials)
 

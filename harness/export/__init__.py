@@ -115,5 +115,5 @@ def _tells(measurement: Measurement) -> bool:
 
 
 def _clock_mhz(measurement: Measurement) -> float | None:
-    clocks = [mhz for trial in measurement.trials for mhz in trial.sample_clocks_mhz if mhz is not None]
+    clocks = measurement.sample_clocks_mhz
     return statistics.median(clocks) if clocks else None

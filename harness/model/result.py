@@ -180,6 +180,11 @@ class Measurement(Record):
         return max((t.verdict for t in self.trials), key=lambda verdict: order.index(verdict.word))
 
     @property
+    def sample_clocks_mhz(self) -> tuple[float, ...]:
+        """SM clocks of all trials' samples, where they were read."""
+        return tuple(mhz for trial in self.trials for mhz in trial.sample_clocks_mhz if mhz is not None)
+
+    @property
     def samples_ns(self) -> tuple[float, ...]:
         """All trials' samples in order; empty unless every trial passed."""
         if self.verdict.word is not Word.PASSED:

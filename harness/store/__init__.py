@@ -229,9 +229,10 @@ class Store:
             return None
         run_id = meaning(content)
         if run_id not in ids:
-            what = damage(content) or f"names {run_id}, which is not in {self.name}"
-            again = f"; nox -s bench -- --ref {selector} sets it again" if damage(content) else ""
-            raise CommandError(f"ref {selector!r}: {what}{again}", Exit.RUN)
+            what = f"names {run_id}, which is not in {self.name}"
+            if why := damage(content):
+                what = f"{why}; nox -s bench -- --ref {selector} sets it again"
+            raise CommandError(f"ref {selector!r}: {what}", Exit.RUN)
         return run_id
 
     def _by_environment(self, selector: str, ids: list[str]) -> str | None:

@@ -139,7 +139,7 @@ def _device(measurement: Measurement, reference_mhz: float | None) -> Iterator[t
     """Clock, what held it back, temperature and power."""
     trials = measurement.trials
     states = [state for trial in trials for state in trial.states]
-    during = [mhz for trial in trials for mhz in trial.sample_clocks_mhz if mhz is not None]
+    during = measurement.sample_clocks_mhz
     read = [state.sm_clock_mhz for state in states if state.sm_clock_mhz is not None]
     if during:
         yield "SM clock during samples", _clocks(during)
