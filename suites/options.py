@@ -252,8 +252,8 @@ def _caches(option: Any) -> tuple[Cache, ...]:
 def _no_gpu(option: Any) -> NoGpu:
     """Asked for the CPU, what needs a GPU is wrong usage; else the machine lacks it."""
     if option.device:
-        return NoGpu(why=f"--device {option.device}", code=Exit.USAGE)
-    return NoGpu(why=str(why_no_gpu()), code=Exit.INFRASTRUCTURE)
+        return NoGpu(why=lambda: f"--device {option.device}", code=Exit.USAGE)
+    return NoGpu(why=lambda: str(why_no_gpu()), code=Exit.INFRASTRUCTURE)
 
 
 def _refuse_additions(option: Any, no_gpu: NoGpu | None, suites: Iterable[str]) -> None:

@@ -46,12 +46,13 @@ class Named:
 class NoGpu:
     """Why this session measures on the CPU, and what that makes of a wish that needs a GPU."""
 
-    why: str
+    why: Callable[[], str]
+    """Asked where something is refused alone: it takes a look at the machine."""
     code: Exit
 
     def refuses(self, typed: str, where: str = "") -> CommandError:
         """The error of what was typed; `where` it needs one."""
-        return CommandError(f"{typed}: needs a GPU{where}, and this would run on the CPU: {self.why}", self.code)
+        return CommandError(f"{typed}: needs a GPU{where}, and this would run on the CPU: {self.why()}", self.code)
 
 
 @dataclass(frozen=True, kw_only=True)
