@@ -48,19 +48,9 @@ SHORT, FEW_ROWS, SQUARE, LONG = (Problem(m=m, k=k) for m, k in ((1024, 128), (8,
 
 UNFIT = re.compile("unsupported: |not measured: ")
 """How the reason of a variant begins that cannot compute a problem, or is too slow on it to be timed."""
-SHOWN = parse_shapes(
-    [
-        "1x65536",
-        "8x4096",
-        "1024x128",
-        "300000x7",
-        "1000x1000",
-        "4096x4096",
-        "4096x4096:col",
-        "32000x4096",
-        "65536x40000",
-    ]
-)
+SHOWN = parse_shapes([
+    "1x65536", "8x4096", "1024x128", "300000x7", "1000x1000", "4096x4096", "4096x4096:col", "32000x4096", "65536x40000",
+])  # fmt: skip
 """Of the regimes, in README's table; docs/kernels.md has all."""
 
 Row = tuple[str, ...]
